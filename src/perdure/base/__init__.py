@@ -1,0 +1,1 @@
+"""Time, ids, canonical values: what everything else is built from."""

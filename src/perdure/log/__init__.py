@@ -1,0 +1,1 @@
+"""The log: the only truth of a store, behind one protocol with many backends."""

@@ -1,0 +1,153 @@
+"""The Log protocol: what every backend must do; the shipped suite holds each to it.
+
+A store holds spaces; a space is an append-only sequence of opaque records numbered by
+`seq` = 1, 2, 3 … without gaps. A log orders, stores, verifies and erases bytes; it knows
+nothing of facts or time. All methods may be called from several threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
+from typing import NamedTuple, Protocol
+
+CHECK_BYTES = 16  # blake2b-128 of a row: enough to catch any accident, small beside the text
+KEY_BYTES = 16  # keyed blake2b-128 of an id: collisions are confirmed on the record
+SECRET_BYTES = 32
+DIGEST_BYTES = 32
+
+
+class Head(NamedTuple):
+    """Where a space stands. Two equal heads of one store hold equal records."""
+
+    epoch: int  # changes at a purge only
+    seq: int  # the last record's number; 0 while the space is empty
+    erasures: int  # records erased since the last purge
+    digest: bytes  # sum modulo 2**256 of keyed digests over live records, little-endian, 32 bytes
+
+
+EMPTY = Head(epoch=0, seq=0, erasures=0, digest=bytes(DIGEST_BYTES))
+
+
+class Entry(NamedTuple):
+    """One record as read back. `data` is None where it was erased."""
+
+    seq: int
+    data: bytes | None
+
+
+class Batch(NamedTuple):
+    """What one append writes, all or nothing.
+
+    `records` take the next seqs in order. `erase` names earlier seqs whose bytes are zero-filled
+    in the same transaction (already erased ones are ignored). `keys` maps exact-lookup hashes of
+    KEY_BYTES to positions in `records` (0-based); a hash told again points to the newer record.
+    """
+
+    records: Sequence[bytes]
+    erase: Sequence[int] = ()
+    keys: Sequence[tuple[bytes, int]] = ()
+
+
+class Cached(NamedTuple):
+    """A derived snapshot and the head of the space it was taken at."""
+
+    head: Head
+    blob: bytes
+
+
+class Log(Protocol):
+    """Append, read, erase. Times out with Busy, fails closed with Corrupt, never skips a row."""
+
+    @property
+    def secret(self) -> bytes:
+        """The store's SECRET_BYTES random bytes; every keyed digest of the store uses them."""
+        ...
+
+    @property
+    def name(self) -> str:
+        """The backend's name: memory, sqlite, …"""
+        ...
+
+    def spaces(self) -> list[int]:
+        """Return the numbers of all spaces, ascending."""
+        ...
+
+    def find_space(self, name: bytes) -> int | None:
+        """Return the space that was created under this keyed name hash (KEY_BYTES), or None."""
+        ...
+
+    def create_space(self, name: bytes, first: bytes) -> int:
+        """Create a space whose record 1 is `first`; durable when it returns.
+
+        Raises Conflict(kind="head") when a space of that name exists (another process was faster).
+        """
+        ...
+
+    def head(self, space: int) -> Head:
+        """Return the space's head as last committed by any process; EMPTY for an unknown space.
+
+        Cheap enough to be asked before every read.
+        """
+        ...
+
+    def writer(self) -> AbstractContextManager[None]:
+        """Take the store's writer turn across threads and processes; raises Busy past the time-out.
+
+        Only fairness depends on it: `append` is a compare-and-set of its own. Not reentrant.
+        """
+        ...
+
+    def append(self, space: int, expected: Head, batch: Batch) -> Head:
+        """Append and erase in one atomic transaction, durable when it returns.
+
+        Raises:
+            Conflict: kind "head": the space's head is not `expected`; nothing was written.
+            StorageFull, Busy, Unavailable: nothing was written.
+        """
+        ...
+
+    def read(self, space: int, after: int, upto: int) -> Iterator[Entry]:
+        """Yield the entries with after < seq <= upto in order, each verified against its checksum.
+
+        Raises Corrupt when a row is missing, repeated or damaged.
+        """
+        ...
+
+    def get(self, space: int, seqs: Sequence[int], head: Head) -> list[bytes | None]:
+        """Return the records of these seqs in the order asked, verified; None where erased.
+
+        Raises:
+            Moved: the space's epoch or erasures differ from `head`; read the head again.
+            Corrupt: a row is missing or damaged.
+        """
+        ...
+
+    def find(self, space: int, hashes: Sequence[bytes]) -> dict[bytes, int]:
+        """Return the seqs of the records that carry these key hashes; unknown ones are left out.
+
+        An erased record's key may still be found (its record then reads None).
+        """
+        ...
+
+    def scrub(self) -> bool:
+        """Clean what erasures left elsewhere (write-ahead log, caches). True when nothing is left;
+        False while a reader blocks the last step (a later operation finishes it)."""
+        ...
+
+    def put_cache(self, space: int, name: str, cached: Cached) -> None:
+        """Keep a derived snapshot; refused silently when (epoch, erasures) moved. May be dropped at any time."""
+        ...
+
+    def get_cache(self, space: int, name: str) -> Cached | None:
+        """Return the newest snapshot whose (epoch, erasures) are the space's, unverified against
+        the records but whole (its own checksum holds); a damaged one is dropped and None returned."""
+        ...
+
+    def size_bytes(self) -> int:
+        """Return the bytes the store takes on its medium (0 when it has none)."""
+        ...
+
+    def close(self) -> None:
+        """Release everything. Idempotent; later calls raise Unavailable."""
+        ...
