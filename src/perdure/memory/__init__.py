@@ -1,0 +1,1 @@
+"""Memory: facts that hold over time, behind one facade."""
