@@ -1,0 +1,1 @@
+"""Lexical search: named text analysis and the exact inverted index over its terms."""

@@ -1,0 +1,151 @@
+"""Named, versioned text analysis: from a text or a query to the terms of the index."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from itertools import chain
+from typing import Protocol
+
+from perdure.errors import InvalidRequest
+from perdure.lexical.characters import count_words, is_blank
+from perdure.lexical.compounds import analyse, written_form
+from perdure.lexical.numbers import joined_groups
+from perdure.lexical.unicode_table import TABLE_VERSION
+
+__all__ = ["Profile", "count_words", "get_profile", "is_blank"]
+
+CHUNKS_MAX = 65_536  # about 16 MB; an English corpus of a million facts repeats far fewer frequent chunks
+CHUNK_LENGTH_MAX = 64  # longer chunks are rarely met twice
+
+
+class Profile(Protocol):
+    """One way to turn text into terms. Deterministic: a name and a table version fix every term.
+
+    There is no query syntax; every character is text. Methods may be called from any number of threads.
+    """
+
+    @property
+    def name(self) -> str:
+        """The name and version that a space stores, such as `english.v1`."""
+
+    @property
+    def table_version(self) -> str:
+        """The version of Unicode whose word classes are used."""
+
+    def document_terms(self, text: str) -> list[str]:
+        """Return the terms to index, in the order of the text, with repeats. Empty only for a blank text."""
+
+    def query_terms(self, text: str) -> list[str]:
+        """Return the terms to ask for, in the order of the query, each once. Empty only for a blank query.
+
+        Stop words and symbols are left out unless the query has nothing else. Every term is one that
+        `document_terms` gives for the same text.
+        """
+
+    def query_words(self, text: str) -> list[tuple[str, tuple[str, ...]]]:
+        """Return (word as written, its terms) for each word that `query_terms` asks for, in order.
+
+        Words with equal terms appear once, as first written. All their terms are those of `query_terms`.
+        """
+
+    def forget_words(self) -> None:
+        """Drop every cached word, so that nothing of an erased text stays in memory here."""
+
+
+class _ChunkCache(dict[str, tuple[str, ...]]):
+    """Chunk to terms, computed when first asked for; emptied when it holds CHUNKS_MAX chunks."""
+
+    __slots__ = ("_compute",)
+
+    def __init__(self, compute: Callable[[str], tuple[str, ...]]) -> None:
+        super().__init__()
+        self._compute = compute
+
+    def __missing__(self, chunk: str) -> tuple[str, ...]:
+        terms = self._compute(chunk)
+        if len(chunk) <= CHUNK_LENGTH_MAX:
+            if len(self) >= CHUNKS_MAX:
+                self.clear()
+            self[chunk] = terms
+        return terms
+
+
+def _all_terms(chunk: str) -> tuple[str, ...]:
+    return tuple(analyse(chunk).document)
+
+
+def _content_terms(chunk: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(analyse(chunk).content))
+
+
+def _loose_terms(chunk: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(analyse(chunk).loose))
+
+
+class English:
+    """The default profile: words of any script, English stems, English stop words left out of queries."""
+
+    __slots__ = ("_content", "_documents", "_loose")
+
+    def __init__(self) -> None:
+        # Only digit groups depend on what stands beyond white space, so the terms of a chunk can be cached.
+        self._documents = _ChunkCache(_all_terms)
+        self._content = _ChunkCache(_content_terms)
+        self._loose = _ChunkCache(_loose_terms)
+
+    @property
+    def name(self) -> str:
+        return "english.v1"
+
+    @property
+    def table_version(self) -> str:
+        return TABLE_VERSION
+
+    def document_terms(self, text: str) -> list[str]:
+        terms = list(chain.from_iterable(map(self._documents.__getitem__, text.split())))
+        terms.extend(digits for _, digits in joined_groups(text))
+        return terms
+
+    def query_terms(self, text: str) -> list[str]:
+        chunks = text.split()
+        terms = dict.fromkeys(chain.from_iterable(map(self._content.__getitem__, chunks)))
+        if not terms:
+            terms = dict.fromkeys(chain.from_iterable(map(self._loose.__getitem__, chunks)))
+        terms.update(dict.fromkeys(digits for _, digits in joined_groups(text)))
+        return list(terms)
+
+    def query_words(self, text: str) -> list[tuple[str, tuple[str, ...]]]:
+        chunks = text.split()
+        terms = self._content if any(map(self._content.__getitem__, chunks)) else self._loose
+        words: dict[tuple[str, ...], str] = {}
+        for chunk in chunks:
+            if found := terms[chunk]:
+                words.setdefault(found, written_form(chunk))
+        for written, digits in joined_groups(text):
+            words.setdefault((digits,), written)
+        return [(word, found) for found, word in words.items()]
+
+    def forget_words(self) -> None:
+        self._documents.clear()
+        self._content.clear()
+        self._loose.clear()
+
+
+@cache
+def _profiles() -> dict[str, Profile]:
+    profiles: tuple[Profile, ...] = (English(),)
+    return {profile.name: profile for profile in profiles}
+
+
+def get_profile(name: str) -> Profile:
+    """Return the profile of that name; the same object on every call.
+
+    Raises:
+        InvalidRequest: there is no profile of that name.
+    """
+    try:
+        return _profiles()[name]
+    except KeyError:
+        known = ", ".join(_profiles())
+        raise InvalidRequest(f"profile {name!r} is unknown; use one of: {known}", field="profile") from None
