@@ -9,6 +9,8 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 
+from perdure.temporal.links import LinkView
+
 Begin = tuple[int, int]  # (eff in ms, number): the place of a fact in its slot
 
 
@@ -29,3 +31,61 @@ def neighbours(
     before = insert_position(order, eff, arrival) - 1
     after = bisect_right(order, arrival, key=lambda number: (eff(number), number))
     return (order[before] if before >= 0 else None, order[after] if after < len(order) else None)
+
+
+def overtaken(order: Sequence[int], arrival: Begin, view: LinkView) -> list[int]:
+    """Return the facts over which latest-by-subject links the arrival, the predecessor first; often it alone.
+
+    Where facts of the slot that begin before the arrival stand above the predecessor, the uppermost of them
+    follow, ascending: they, not the predecessor, stand when the arrival begins. That happens when a fact that
+    had been overtaken is corrected: the correction goes below that fact's superseders, though by number it
+    comes after those that begin at the same instant. `order` and `arrival` are as in `neighbours`.
+    """
+    predecessor, _ = neighbours(order, view.eff, arrival)
+
+    def earlier_above(number: int) -> set[int]:
+        above = {link.newer for link in view.above(number)}
+        return {newer for newer in above if _begin(newer, view) < arrival and _holds(order, newer, view)}
+
+    return _with_furthest(predecessor, earlier_above)
+
+
+def overtaking(order: Sequence[int], arrival: Begin, view: LinkView) -> list[int]:
+    """Return the facts that latest-by-subject links over the arrival, the successor first; often it alone.
+
+    The mirror of `overtaken`: the lowermost facts below the successor that begin after the arrival follow, so
+    that the arrival stays superseded when the successor is forgotten.
+    """
+    _, successor = neighbours(order, view.eff, arrival)
+
+    def later_below(number: int) -> set[int]:
+        below = {link.older for link in view.below(number)}
+        return {older for older in below if _begin(older, view) > arrival and _holds(order, older, view)}
+
+    return _with_furthest(successor, later_below)
+
+
+def _with_furthest(start: int | None, onward: Callable[[int], set[int]]) -> list[int]:
+    """Return `start`, then ascending the facts reached from it that lead no further."""
+    if start is None:
+        return []
+    seen = {start}
+    waiting = [start]
+    furthest: list[int] = []
+    while waiting:
+        number = waiting.pop()
+        further = onward(number)
+        waiting += further - seen
+        seen |= further
+        if not further and number != start:
+            furthest.append(number)
+    return [start, *sorted(furthest)]
+
+
+def _begin(number: int, view: LinkView) -> Begin:
+    return (view.eff(number), number)
+
+
+def _holds(order: Sequence[int], number: int, view: LinkView) -> bool:
+    position = insert_position(order, view.eff, _begin(number, view))
+    return position < len(order) and order[position] == number

@@ -66,7 +66,7 @@ def current_mask(valid_from: Times, valid_to: Times, superseded_from: Times, at:
 
 
 def status_codes(valid_from: Times, valid_to: Times, superseded_from: Times, at: int) -> Mask:
-    """Return for each fact the place in STATUS_BY_CODE of its status at `at`; arguments as in `current_mask`."""
+    """Return where in STATUS_BY_CODE each status at `at` stands; arguments as in `current_mask`."""
     codes = np.full(valid_from.shape, _CURRENT, dtype=np.uint8)
     # Each line overrules those before it: the reverse of the order of precedence.
     codes[at >= valid_to] = _EXPIRED
