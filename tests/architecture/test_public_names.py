@@ -1,0 +1,39 @@
+"""What `perdure` exports: few names, sorted, all there, all documented."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+import perdure
+from source_tree import ROOT
+
+NAMES_MAX = 40
+
+
+def test_the_public_names_are_sorted_and_few():
+    assert list(perdure.__all__) == sorted(set(perdure.__all__))
+    assert len(perdure.__all__) <= NAMES_MAX
+
+
+@pytest.mark.parametrize("name", perdure.__all__)
+def test_every_public_name_is_there_and_has_a_docstring(name):
+    assert getattr(perdure, name).__doc__
+
+
+@pytest.mark.parametrize("name", perdure.__all__)
+def test_every_public_name_is_in_the_reference(name):
+    reference = (ROOT / "docs" / "reference.md").read_text(encoding="utf-8")
+    assert re.search(rf"^\| `{name}\b", reference, re.MULTILINE)
+
+
+def test_the_reference_lists_nothing_that_is_not_public():
+    reference = (ROOT / "docs" / "reference.md").read_text(encoding="utf-8")
+    section = reference.split("## Public names", 1)[1].split("\n## ", 1)[0]
+    assert set(re.findall(r"^\| `(\w+)", section, re.MULTILINE)) == set(perdure.__all__)
+
+
+def test_a_name_that_is_not_public_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="Manager"):
+        _ = perdure.Manager

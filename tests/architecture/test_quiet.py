@@ -1,0 +1,45 @@
+"""Nothing in the package can reach a network or work behind its caller's back."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from source_tree import modules, name_of
+
+NETWORK = {
+    "aiohttp", "asyncio", "ftplib", "http", "httpx", "imaplib", "poplib", "requests", "smtplib", "socket",
+    "socketserver", "ssl", "telnetlib", "urllib", "urllib3", "webbrowser", "xmlrpc",
+}  # fmt: skip
+BACKGROUND = {"Thread", "Timer", "ThreadPoolExecutor", "ProcessPoolExecutor", "Process", "Popen", "register"}
+
+
+def _imported(tree: ast.Module) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name.split(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            yield (node.module or "").split(".")[0]
+
+
+def _called(tree: ast.Module) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            if node.func.attr != "register" or ast.unparse(node.func) == "atexit.register":
+                yield node.func.attr
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            yield node.func.id
+
+
+# The shipped suite for backends starts threads on purpose; it runs only where an author of a backend asks.
+SHIPPED = [path for path in modules() if not name_of(path).startswith("testing/")]
+
+
+@pytest.mark.parametrize("path", SHIPPED, ids=name_of)
+def test_a_module_imports_nothing_that_reaches_a_network_and_starts_nothing_in_the_background(path: Path):
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    assert NETWORK & set(_imported(tree)) == set()
+    assert BACKGROUND & set(_called(tree)) == set()
