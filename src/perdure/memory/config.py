@@ -171,10 +171,8 @@ class MemoryConfig:
         defaults; an unknown or repeated field, a wrong type (true is not 1) and a value out of range
         raise InvalidRequest naming the field by its path.
         """
-        told = _checked_object(_decoded(data), field="")
-        refuse_unknown(told, tuple(_READERS))
         values = {}
-        for key, value in told.items():
+        for key, value in _checked_object(_decoded(data), tuple(_READERS), field="").items():
             name, read = _READERS[key]
             values[name] = read(value, key)
         return cls(**values)
@@ -239,20 +237,24 @@ def _decoded(data: bytes | str | Mapping[str, Any]) -> Any:
         ) from error
 
 
-def _checked_object(value: Any, *, field: str) -> dict[str, Any]:
-    """Return an object's fields without the null ones; its inner objects are not checked yet."""
-    where = field or "the configuration"
+def _checked_object(value: Any, known: tuple[str, ...], *, field: str) -> dict[str, Any]:
+    """Return an object's fields without the null ones, once it has no unknown and no repeated key."""
     if not isinstance(value, Mapping):
+        where = field or "the configuration"
         raise InvalidRequest(f"{where} must be an object, got {type(value).__name__}", field=field or None)
-    if isinstance(value, _Repeated):
-        path = json_path(field, value.key)
-        raise InvalidRequest(f"{path} is given more than once; keep one of them", field=path)
+    _refuse_repeated(value, field)
+    refuse_unknown(value, known, field=field)
     return {key: item for key, item in value.items() if item is not None}
 
 
+def _refuse_repeated(value: Any, field: str) -> None:
+    if isinstance(value, _Repeated):
+        path = json_path(field, value.key)
+        raise InvalidRequest(f"{path} is given more than once; keep one of them", field=path)
+
+
 def _read_limits(value: Any, field: str) -> Limits:
-    told = _checked_object(value, field=field)
-    refuse_unknown(told, tuple(Limits.PARAMETERS), field=field)
+    told = _checked_object(value, tuple(Limits.PARAMETERS), field=field)
     return Limits(
         **{key: Limits.PARAMETERS[key].checked(item, field=f"{field}.{key}") for key, item in told.items()}
     )
@@ -260,8 +262,8 @@ def _read_limits(value: Any, field: str) -> Limits:
 
 def _choice_reader(choice: Choice[Any]) -> Callable[[Any, str], Any]:
     def read(value: Any, field: str) -> Any:
-        plain = value if isinstance(value, str) else _checked_object(value, field=field)
-        return choice.from_plain(plain, field=field)
+        _refuse_repeated(value, field)
+        return choice.from_plain(value, field=field)
 
     return read
 

@@ -75,8 +75,8 @@ class Choice(Generic[P]):
             raise InvalidRequest(
                 f"{field} must be a name or an object with a kind, got {type(value).__name__}", field=field
             )
-        told = {key: item for key, item in value.items() if item is not None}
-        kind = OneOf(tuple(self._kinds)).checked(told.pop("kind", None), field=f"{field}.kind")
+        kind = OneOf(tuple(self._kinds)).checked(value.get("kind"), field=f"{field}.kind")
+        told = {key: item for key, item in value.items() if key != "kind"}
         return self._normal(self._made(kind, told, field=field, camel=True))
 
     def to_plain(self, value: P | str, *, field: str) -> Any:
@@ -99,25 +99,20 @@ class Choice(Generic[P]):
         normal: P = policy
         return normal
 
-    def _made(self, name: str, told: dict[str, Any], *, field: str, camel: bool) -> Any:
+    def _made(self, name: str, told: Mapping[str, Any], *, field: str, camel: bool) -> Any:
         kind = self._kinds[OneOf(tuple(self._kinds)).checked(name, field=field)]
-        parameters = _parameters(kind)
-        spelled = {(camel_case(key) if camel else key): key for key in parameters}
+        spelled = {(camel_case(key) if camel else key): key for key in _parameters(kind)}
         refuse_unknown(told, tuple(spelled), field=field)
-        for key, spelling in zip(parameters, spelled, strict=True):
-            if spelling not in told and _required(kind, key):
-                form = (
-                    f'write {{"kind": "{name}", "{spelling}": …}}'
-                    if camel
-                    else f"give {kind.__name__}({key}=…)"
-                )
+        values = {}
+        for spelling, key in spelled.items():
+            value = told.get(spelling)
+            if value is not None:
+                values[key] = _parameters(kind)[key].checked(value, field=f"{field}.{spelling}")
+            elif _required(kind, key):
+                form = f'{{"kind": "{name}", "{spelling}": …}}' if camel else f"{kind.__name__}({key}=…)"
                 raise InvalidRequest(
-                    f"{field} {name!r} needs {spelling}; {form}", field=f"{field}.{spelling}"
+                    f"{field} {name!r} needs {spelling}; give {form}", field=f"{field}.{spelling}"
                 )
-        values = {
-            spelled[key]: parameters[spelled[key]].checked(item, field=f"{field}.{key}")
-            for key, item in told.items()
-        }
         try:
             return kind(**values)
         except InvalidRequest as error:

@@ -67,6 +67,17 @@ class Slot(Protocol):
         """Return the first fact that takes effect after the arrival's effective_at."""
         ...
 
+    def overtaken(self) -> Sequence[SlotFact]:
+        """Return the facts that a latest arrival stands over: the predecessor first, mostly it alone.
+
+        After a correction others may follow, which stand although they lie before the predecessor.
+        """
+        ...
+
+    def overtaking(self) -> Sequence[SlotFact]:
+        """Return the facts that stand over the arrival: the successor first, mostly it alone."""
+        ...
+
     def facts(self) -> Sequence[SlotFact]:
         """Return all of them in order. This costs a step for each; the neighbours cost a bisection."""
         ...
@@ -109,14 +120,14 @@ class LatestBySubject:
 
     Whatever the order of arrival, the current fact of a subject is then the last one to have begun.
     Of facts with the same effective time the later arrival wins. A valid_to changes no link, so an
-    expired latest fact leaves its subject without a current one.
+    expired latest fact leaves its subject without a current one. After corrections a few more facts
+    of the slot are linked (see `Slot.overtaken`).
     """
 
     def decide(self, arrival: Arrival, slot: Slot) -> SupersessionDecision:
-        predecessor, successor = slot.predecessor(), slot.successor()
         return SupersessionDecision(
-            supersedes=() if predecessor is None else (predecessor.id,),
-            superseded_by=() if successor is None else (successor.id,),
+            supersedes=tuple(fact.id for fact in slot.overtaken()),
+            superseded_by=tuple(fact.id for fact in slot.overtaking()),
         )
 
 
