@@ -1,0 +1,42 @@
+"""Declare the optional compiled kernel of the lexical index; everything else is in pyproject.toml.
+
+A missing compiler or a failed compilation is a warning, not an error: the NumPy twin then does the work.
+"""
+
+import sys
+import sysconfig
+
+from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
+
+# The oldest Python whose stable ABI has the buffer protocol; it is also the oldest that is supported.
+ABI = "0x030B0000"
+FREE_THREADED = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
+
+
+class BuildKernel(build_ext):
+    """Set the flags by compiler: scores are equal to the twin's only without contraction of a * b + c."""
+
+    def build_extension(self, ext: Extension) -> None:
+        if self.compiler.compiler_type == "msvc":
+            ext.extra_compile_args = ["/O2", "/fp:precise"]
+        else:
+            ext.extra_compile_args = ["-O3", "-ffp-contract=off"]
+            ext.libraries = [] if sys.platform == "win32" else ["m"]
+        super().build_extension(ext)
+
+
+# The kernel relies on the interpreter lock; where there is none the twin is used.
+kernel = Extension(
+    "perdure.lexical._kernel",
+    sources=["src/perdure/lexical/_kernel.c"],
+    define_macros=[("Py_LIMITED_API", ABI)],
+    py_limited_api=True,
+    optional=True,
+)
+
+setup(
+    ext_modules=[] if FREE_THREADED else [kernel],
+    cmdclass={"build_ext": BuildKernel},
+    options={} if FREE_THREADED else {"bdist_wheel": {"py_limited_api": "cp311"}},
+)
