@@ -1,0 +1,125 @@
+"""Canonical JSON: one byte form per value, so that equal values compare, hash and filter alike."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from perdure.errors import InvalidRequest
+
+DEPTH_MAX = 128  # nesting that every decoder we meet accepts
+SAFE_INTEGER = 2**53 - 1  # the integers that JSON readers agree on
+
+_encode = msgspec.json.Encoder(order="deterministic").encode
+decode_json = msgspec.json.Decoder().decode
+
+
+def canonical_json(value: Any) -> bytes:
+    """Return compact JSON with sorted keys and shortest numbers; equal values give equal bytes.
+
+    1 and 1.0 are equal, true is not 1, arrays keep their order, text is not normalised.
+    The value must have passed `checked_json` or be built from our own types.
+    """
+    return _encode(_shortened(value))
+
+
+def checked_json(value: Mapping[str, Any], *, field: str, bytes_max: int) -> dict[str, Any]:
+    """Return a private copy of a JSON object, refusing what JSON cannot hold exactly.
+
+    Raises:
+        InvalidRequest: not an object, a key that is no text, a value that is not JSON, a number
+            that is not finite or an integer outside ±(2**53 - 1), a lone surrogate, deeper than
+            DEPTH_MAX, or longer than `bytes_max` in canonical form.
+    """
+    if not isinstance(value, Mapping):
+        raise InvalidRequest(f"{field} must be an object, got {type(value).__name__}", field=field)
+    copy: dict[str, Any] = _copied(value, field, 1)
+    size = len(canonical_json(copy))
+    if size > bytes_max:
+        raise InvalidRequest(f"{field} takes {size} bytes as JSON; at most {bytes_max} are allowed", field=field)
+    return copy
+
+
+def checked_text(value: str, *, field: str) -> str:
+    """Return the text itself if it is valid Unicode (no lone surrogate)."""
+    if not isinstance(value, str):
+        raise InvalidRequest(f"{field} must be text, got {type(value).__name__}", field=field)
+    if not value.isascii():
+        try:
+            value.encode()
+        except UnicodeEncodeError as error:
+            raise InvalidRequest(
+                f"{field} has a lone surrogate at position {error.start}; send valid Unicode", field=field
+            ) from error
+    return value
+
+
+def _copied(value: Any, field: str, depth: int) -> Any:
+    if depth > DEPTH_MAX:
+        raise InvalidRequest(f"{field} is nested deeper than {DEPTH_MAX} levels", field=field)
+    if isinstance(value, str):
+        return checked_text(str(value), field=field)
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, int | float):
+        return _checked_number(value, field)
+    if isinstance(value, Mapping):
+        return {_checked_key(key, field): _copied(item, field, depth + 1) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_copied(item, field, depth + 1) for item in value]
+    raise InvalidRequest(
+        f"{field} holds a {type(value).__name__}; only text, numbers, booleans, null, arrays and objects are JSON",
+        field=field,
+    )
+
+
+def _checked_key(key: Any, field: str) -> str:
+    if not isinstance(key, str):
+        raise InvalidRequest(f"{field} has a key of type {type(key).__name__}; keys are text", field=field)
+    return checked_text(key, field=f"{field} key")
+
+
+def _checked_number(value: float, field: str) -> float:
+    if isinstance(value, float) and not math.isfinite(value):
+        raise InvalidRequest(f"{field} holds {value}; numbers must be finite", field=field)
+    if isinstance(value, int) and abs(value) > SAFE_INTEGER:
+        raise InvalidRequest(f"{field} holds an integer outside ±(2**53 - 1); write it as text", field=field)
+    return value
+
+
+def _shortened(value: Any) -> Any:
+    if type(value) is float:
+        return int(value) if value.is_integer() and abs(value) <= SAFE_INTEGER else value
+    if type(value) is dict:
+        return {key: _shortened(item) for key, item in value.items()}
+    if type(value) in (list, tuple):
+        return [_shortened(item) for item in value]
+    return value
+
+
+def strict_json(data: bytes | str, *, field: str = "JSON") -> Any:
+    """Decode JSON text, refusing duplicate keys, NaN tokens and nesting deeper than DEPTH_MAX.
+
+    The fast codec would keep the last of duplicate keys without a word.
+    """
+
+    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        if len(found) != len(pairs):
+            raise InvalidRequest(f"{field} has an object with a duplicate key", field=field)
+        return found
+
+    def no_constant(token: str) -> Any:
+        raise InvalidRequest(f"{field} holds {token}; numbers must be finite", field=field)
+
+    try:
+        return json.loads(data, object_pairs_hook=unique, parse_constant=no_constant)
+    except (ValueError, RecursionError) as error:
+        if isinstance(error, InvalidRequest):
+            raise
+        where = f" at line {error.lineno}, column {error.colno}" if isinstance(error, json.JSONDecodeError) else ""
+        raise InvalidRequest(f"{field} is not valid JSON{where}", field=field) from error

@@ -1,0 +1,213 @@
+"""Record types and their codec: one version byte, then a msgpack array whose first item is the type.
+
+A fact's record is written once and never rewritten; every other record names facts by number.
+Fields are only ever added at the end with a default, so that older records stay readable.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from perdure.errors import Corrupt
+
+VERSION = 1
+_PREFIX = bytes([VERSION])
+
+
+class _Record(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """The shape that all records share: arrays, not objects, since field names would be repeated in each."""
+
+
+class SpaceRecord(_Record, tag=0):
+    """Record 1 of every space: its name and what is fixed at creation."""
+
+    principal: str
+    scope: str
+    profile: str
+    k1: float
+    b: float
+    created_at: int
+    block_key: bytes  # random; blocks are digests keyed with it
+
+
+class SourceFields(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """Where a fact comes from."""
+
+    uri: str | None = None
+    quote: str | None = None
+    start: int | None = None
+    end: int | None = None
+    position: int | None = None
+    actor: str | None = None
+
+
+class FactRecord(_Record, tag=1):
+    """A fact, or a plain document (`version` > 0). Times are milliseconds; None where not told."""
+
+    number: int
+    id: str
+    text: str
+    ingest_time: int
+    subject: str | None = None
+    valid_from: int | None = None
+    valid_to: int | None = None
+    event_time: int | None = None
+    metadata: bytes | None = None  # JSON as told
+    entities: tuple[str, ...] = ()  # told
+    extracted: tuple[str, ...] = ()  # added by an extractor; no part of the identity
+    tags: tuple[str, ...] = ()
+    kind: str | None = None
+    importance: float | None = None
+    pinned: bool = False
+    source: SourceFields | None = None
+    effective_from: int | None = None  # corrections only
+    retelling: int = 0  # how many earlier tellings of the same payload a reassertion counted
+    version: int = 0  # documents: 1 at creation, +1 per replacement
+    cuts: tuple[int, ...] = ()  # documents: where each unit after the first begins, in code points
+
+
+class LinkRecord(_Record, tag=2):
+    """`newer` supersedes (or corrects) `older`."""
+
+    newer: int
+    older: int
+    corrects: bool
+    effective_at: int | None  # None: the newer fact's own effective time
+    known_from: int
+    told: bool = False  # the caller named the older fact in `supersedes`
+
+
+class EndRecord(_Record, tag=3):
+    """A close of validity; `at` None retracts: the fact was never true."""
+
+    number: int
+    at: int | None
+    recorded_at: int
+    reason: str | None
+
+
+class AnnotationRecord(_Record, tag=4):
+    """The annotations of a fact from now on, whole. `metadata` None keeps what was told."""
+
+    number: int
+    tags: tuple[str, ...]
+    kind: str | None
+    importance: float | None
+    pinned: bool
+    metadata: bytes | None
+    recorded_at: int
+
+
+class HideRecord(_Record, tag=5):
+    """Soft forgetting."""
+
+    numbers: tuple[int, ...]
+    recorded_at: int
+
+
+class RestoreRecord(_Record, tag=6):
+    """The undoing of soft forgetting."""
+
+    numbers: tuple[int, ...]
+    recorded_at: int
+
+
+class RemovalRecord(_Record, tag=7):
+    """Facts forgotten, and every seq whose bytes were erased with them."""
+
+    numbers: tuple[int, ...]
+    units: int  # the first number after the removed facts that may be given out again
+    seqs: tuple[int, ...]
+    recorded_at: int
+    replaced: bool = False
+
+
+class ReceiptItem(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """What one remembered fact was answered, by numbers."""
+
+    number: int
+    outcome: str
+    status: str
+    supersedes: tuple[int, ...] = ()
+    superseded_by: tuple[int, ...] = ()
+    reason: str | None = None
+
+
+class ReceiptRecord(_Record, tag=8):
+    """The answer kept under an idempotency key. `lost`: a fact it named was forgotten."""
+
+    operation: str
+    key: bytes  # keyed digest
+    request: bytes  # keyed digest; empty when lost
+    items: tuple[ReceiptItem, ...]
+    recorded_at: int
+    lost: bool = False
+
+
+class UseRecord(_Record, tag=9):
+    """Facts that a caller says it used."""
+
+    numbers: tuple[int, ...]
+    context: bytes
+    recorded_at: int
+
+
+class BlockRecord(_Record, tag=10):
+    """Digests of ids and folded texts that may not be stored again."""
+
+    digests: tuple[bytes, ...]
+    recorded_at: int
+
+
+class UnblockRecord(_Record, tag=11):
+    """Digests that may be stored again."""
+
+    digests: tuple[bytes, ...]
+    recorded_at: int
+
+
+Record = (
+    SpaceRecord
+    | FactRecord
+    | LinkRecord
+    | EndRecord
+    | AnnotationRecord
+    | HideRecord
+    | RestoreRecord
+    | RemovalRecord
+    | ReceiptRecord
+    | UseRecord
+    | BlockRecord
+    | UnblockRecord
+)
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(Record).decode
+
+
+def encode(record: Record) -> bytes:
+    """Return the record's bytes."""
+    return _PREFIX + _encode(record)
+
+
+def decode(data: bytes, *, space: int | None = None, seq: int | None = None) -> Record:
+    """Return the record of these bytes.
+
+    Raises:
+        Corrupt: another version than this build writes, or bytes that are no record.
+    """
+    if data[:1] != _PREFIX:
+        found = data[0] if data else "none"
+        raise Corrupt(
+            f"record {seq} has format version {found}, this build reads {VERSION}: open the store with a "
+            "newer build",
+            space=space,
+            seq=seq,
+        )
+    try:
+        record: Record = _decode(memoryview(data)[1:])
+    except msgspec.MsgspecError as error:
+        raise Corrupt(
+            f"record {seq} is no record of a known type: run a verify on a copy of the store", space=space, seq=seq
+        ) from error
+    return record

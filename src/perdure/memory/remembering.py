@@ -1,0 +1,246 @@
+"""Planning a remember: receipt, identity, blocks, links, policy, in that order.
+
+All members of a batch share one ingest time and one transaction. Members are stored first, then told
+links are drawn (a member may name a later one), then the policy runs in list order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import msgspec
+
+from perdure.base.instants import to_datetime
+from perdure.errors import Conflict, InvalidRequest
+from perdure.log.records import ReceiptItem
+from perdure.memory.blocks import refuse_blocked
+from perdure.memory.receipts import Keyed
+from perdure.memory.removing import remove
+from perdure.memory.slots import policy_links
+from perdure.memory.telling import Telling, identify, retelling_id, same_telling
+from perdure.model.replies import Outcome, Remembered
+from perdure.model.status import Status
+from perdure.policies.supersession import SupersessionPolicy
+from perdure.space.draft import Draft
+from perdure.temporal.columns import BEGINNING, FOREVER
+from perdure.temporal.links import Link, LinkKind, closes_cycle, effective_time
+from perdure.temporal.status import status_at
+
+
+@dataclass(frozen=True, slots=True)
+class RememberRules:
+    """What the configuration says about remembering."""
+
+    policy: SupersessionPolicy
+    replace: bool  # an id held by another payload: replace it (else refuse)
+
+
+@dataclass(slots=True)
+class _Member:
+    """One telling of the batch on its way to a reply."""
+
+    index: int
+    telling: Telling
+    number: int = -1
+    outcome: Outcome = "created"
+    supersedes: set[int] = field(default_factory=set)
+    superseded_by: set[int] = field(default_factory=set)
+    reason: str | None = None
+    followers: list[int] = field(default_factory=list)  # told superseders of a replaced fact
+
+
+def plan_remember(
+    draft: Draft, tellings: Sequence[Telling], rules: RememberRules, keyed: Keyed
+) -> list[Remembered]:
+    """Plan a batch; return one reply a telling, in order. Raises without leaving a trace."""
+    kept = keyed.find(draft)
+    if kept is not None:
+        return [_replayed(draft, item) for item in kept]
+    members = [_Member(index, telling) for index, telling in enumerate(tellings)]
+    batch: dict[str, _Member] = {}
+    for member in members:
+        with _named(member.index, len(members)):
+            _store(draft, member, batch, rules)
+    for member in members:
+        with _named(member.index, len(members)):
+            _draw_told_links(draft, member)
+    for member in members:
+        fact = draft.fact(member.number)
+        if member.outcome != "existing" and fact.subject is not None:
+            draft.enter_slot(member.number)
+            _note(member, policy_links(draft, fact, rules.policy))
+    items = tuple(_item(draft, member) for member in members)
+    keyed.keep(draft, items)
+    return [_reply(draft, item) for item in items]
+
+
+class _named:
+    """Adds the index of the offending member to an error of a batch."""
+
+    def __init__(self, index: int, of: int) -> None:
+        self._index, self._of = index, of
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if self._of > 1 and isinstance(error, InvalidRequest | Conflict):
+            error.message = f"facts[{self._index}]: {error.message}"
+            error.args = (error.message,)
+            error.details["index"] = self._index
+
+
+def _store(draft: Draft, member: _Member, batch: dict[str, _Member], rules: RememberRules) -> None:
+    telling = member.telling
+    id_ = identify(telling)
+    number = draft.find_number(id_)
+    retelling = 0
+    if telling.reassert and number is not None:
+        while number is not None:
+            retelling += 1
+            id_ = retelling_id(telling, retelling)
+            number = draft.find_number(id_)
+    if number is not None:
+        stored = draft.fact(number)
+        if same_telling(telling.content, stored):
+            _recognise(draft, member, number)
+            return
+        if id_ in batch or not rules.replace:
+            raise Conflict(
+                "this id is stored with other content"
+                + (
+                    " (in this batch)"
+                    if id_ in batch
+                    else "; correct() keeps both versions, onIdConflict replace discards the old one"
+                ),
+                kind="id",
+                field="id",
+            )
+    refuse_blocked(draft, id_, telling.content.text)
+    if number is not None:
+        _replace(draft, member, number)
+    member.number = draft.next_number
+    draft.add_fact(
+        msgspec.structs.replace(
+            telling.content, number=member.number, id=id_, ingest_time=draft.now, retelling=retelling
+        ),
+        telling.units,
+    )
+    batch[id_] = member
+
+
+def _recognise(draft: Draft, member: _Member, number: int) -> None:
+    member.number, member.outcome = number, "existing"
+    linked = {link.older for link in draft.below(number)}
+    for told in member.telling.supersedes:
+        other = draft.find_number(told)
+        if other is not None and other not in linked:
+            raise Conflict(
+                "this fact is stored without superseding one of the ids told now; tell the change as a new fact",
+                kind="id",
+                field="supersedes",
+            )
+    status = status_of(draft, number)
+    if status is Status.HIDDEN:
+        member.reason = "the fact was hidden by a soft forget; restore(ids) brings it back"
+    elif status is not Status.CURRENT:
+        member.reason = (
+            f"this was told before and is {status.value} now; to say it anew give valid_from, or reassert=True"
+        )
+
+
+def _replace(draft: Draft, member: _Member, number: int) -> None:
+    told = draft.state.links.told
+    member.followers = [link.newer for link in draft.above(number) if (link.newer, number) in told]
+    remove(draft, [number], replaced=True)
+    member.outcome = "replaced"
+
+
+def _draw_told_links(draft: Draft, member: _Member) -> None:
+    if member.outcome == "existing":
+        return
+    for told in member.telling.supersedes:
+        older = draft.find_number(told)
+        if older is None or not draft.is_live(older) or draft.fact(older).version:
+            raise InvalidRequest(
+                "supersedes names an id that is no fact of this space (or was hidden or forgotten); remember "
+                "it first, or leave it out",
+                field="supersedes",
+            )
+        _draw(draft, member.number, older)
+        member.supersedes.add(older)
+    for newer in member.followers:
+        if draft.exists(newer):
+            _draw(draft, newer, member.number)
+            member.superseded_by.add(newer)
+
+
+def _draw(draft: Draft, newer: int, older: int) -> None:
+    if closes_cycle(newer, older, draft):
+        raise InvalidRequest("supersedes would make a fact supersede itself through others", field="supersedes")
+    known_from = max(draft.ingest(newer), draft.ingest(older))
+    draft.add_link(Link(newer, older, LinkKind.SUPERSEDES, None, known_from), told=True)
+
+
+def _note(member: _Member, links: Sequence[Link]) -> None:
+    for link in links:
+        if link.newer == member.number:
+            member.supersedes.add(link.older)
+        else:
+            member.superseded_by.add(link.newer)
+
+
+def status_of(draft: Draft, number: int) -> Status:
+    """Return the fact's status at the plan's now."""
+    if not draft.is_live(number):
+        return Status.HIDDEN
+    fact = draft.fact(number)
+    if fact.version:
+        return Status.CURRENT
+    superseded = min(
+        (effective_time(link, draft) for link in draft.above(number) if draft.is_live(link.newer)),
+        default=FOREVER,
+    )
+    start = BEGINNING if fact.valid_from is None else fact.valid_from
+    return status_at(start, draft.valid_to(number), superseded, draft.now)
+
+
+def _item(draft: Draft, member: _Member) -> ReceiptItem:
+    return ReceiptItem(
+        member.number,
+        member.outcome,
+        status_of(draft, member.number).value,
+        tuple(sorted(member.supersedes)),
+        tuple(sorted(member.superseded_by)),
+        member.reason,
+    )
+
+
+def _reply(draft: Draft, item: ReceiptItem) -> Remembered:
+    fact = draft.fact(item.number)
+    return Remembered(
+        fact.id,
+        item.outcome,  # type: ignore[arg-type]  # what _item wrote
+        item.outcome in ("created", "replaced"),
+        Status(item.status),
+        item.reason,
+        None if fact.version else to_datetime(fact.ingest_time),
+        _ids(draft, item.supersedes),
+        _ids(draft, item.superseded_by),
+    )
+
+
+def _replayed(draft: Draft, item: ReceiptItem) -> Remembered:
+    gone = [n for n in (*item.supersedes, *item.superseded_by) if not draft.exists(n)]
+    known = msgspec.structs.replace(
+        item,
+        supersedes=tuple(n for n in item.supersedes if n not in gone),
+        superseded_by=tuple(n for n in item.superseded_by if n not in gone),
+    )
+    return _reply(draft, known)
+
+
+def _ids(draft: Draft, numbers: Sequence[int]) -> tuple[str, ...]:
+    return tuple(sorted(draft.fact(number).id for number in numbers))
+

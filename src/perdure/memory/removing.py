@@ -1,0 +1,27 @@
+"""Taking facts out of a plan: re-linking, erasing, losing receipts. Used by forget and by replace."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from perdure.memory.receipts import lose_receipts
+from perdure.space.draft import Draft
+from perdure.temporal.links import relinks
+
+
+def remove(draft: Draft, numbers: Iterable[int], *, replaced: bool = False) -> None:
+    """Remove facts that the log holds, so that no older version comes back while a newer one stays.
+
+    Links over the removed facts are bridged first; the records, the bytes and the links go together.
+    """
+    gone = set(numbers)
+    bridges = relinks(gone, draft)
+    state = draft.state
+    seqs = sorted(
+        {state.seqs[number] for number in gone}
+        | {seq for number in gone for seq in state.owned.get(number, ())}
+    )
+    draft.remove(sorted(gone), seqs, replaced=replaced)
+    lose_receipts(draft, gone)
+    for link in bridges:
+        draft.add_link(link)

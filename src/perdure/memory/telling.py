@@ -1,0 +1,147 @@
+"""A telling: a new fact, checked, analysed and identified before any lock is taken."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from perdure.base.canonical import canonical_json, decode_json
+from perdure.base.ids import checked_id, derived_id
+from perdure.base.instants import find_millis
+from perdure.contract import limits
+from perdure.errors import InvalidRequest
+from perdure.lexical.profile import Profile
+from perdure.log.records import FactRecord, SourceFields
+from perdure.memory import checks
+from perdure.model.inputs import NewFact
+from perdure.policies.extraction import EntityExtractor
+
+SOURCE_NAMES = ("uri", "quote", "start", "end", "position", "actor")
+
+
+@dataclass(frozen=True, slots=True)
+class Telling:
+    """`content` holds the payload and annotations as a record whose number and ingest time are 0."""
+
+    content: FactRecord
+    supersedes: tuple[str, ...]
+    reassert: bool
+    told_id: bool  # the caller named the id
+    canonical: bytes  # the payload, for the derived id
+    units: tuple[list[str], ...]
+
+
+def telling_of(fact: NewFact, profile: Profile, extractor: EntityExtractor | None) -> Telling:
+    """Return the fact checked against every limit.
+
+    Raises:
+        InvalidRequest: naming the field.
+    """
+    text = checks.checked_fact_text(fact.text)
+    start = find_millis(fact.valid_from, field="valid_from")
+    end = find_millis(fact.valid_to, field="valid_to")
+    if start is not None and end is not None and end <= start:
+        raise InvalidRequest(
+            f"valid_to ({end}) must lie after valid_from ({start}); valid_to is exclusive", field="valid_to"
+        )
+    supersedes = _checked_ids(fact.supersedes)
+    told_id = None if fact.id is None else checked_id(fact.id)
+    if told_id in supersedes:
+        raise InvalidRequest("supersedes names the fact's own id", field="supersedes")
+    if checks.checked_flag(fact.reassert, "reassert") and told_id is not None:
+        raise InvalidRequest("reassert goes with a derived id: leave id out", field="reassert")
+    content = FactRecord(
+        number=0,
+        id=told_id or "",
+        text=text,
+        ingest_time=0,
+        subject=None if fact.subject is None else checks.checked_name(fact.subject, "subject"),
+        valid_from=start,
+        valid_to=end,
+        event_time=find_millis(fact.event_time, field="event_time"),
+        metadata=checks.json_bytes(checks.checked_metadata(fact.metadata)),
+        entities=checks.checked_names(fact.entities, "entities", limits.ENTITIES_MAX),
+        extracted=_extracted(text, extractor),
+        tags=checks.checked_names(fact.tags, "tags", limits.TAGS_MAX),
+        kind=checks.checked_kind(fact.kind),
+        importance=checks.checked_importance(fact.importance),
+        pinned=checks.checked_flag(fact.pinned, "pinned"),
+        source=checks.checked_source(fact.source),
+    )
+    canonical = canonical_json(payload(content, supersedes))
+    return Telling(
+        content, supersedes, fact.reassert, told_id is not None, canonical, (profile.document_terms(text),)
+    )
+
+
+def identify(telling: Telling) -> str:
+    """Return the told id, or the one derived from the payload."""
+    return telling.content.id if telling.told_id else derived_id(telling.canonical)
+
+
+def retelling_id(telling: Telling, earlier: int) -> str:
+    """Return the id of the same payload told again after `earlier` tellings."""
+    return derived_id(telling.canonical + b"\0retelling %d" % earlier)
+
+
+def payload(content: FactRecord, supersedes: tuple[str, ...]) -> dict[str, Any]:
+    """Return what makes the fact the one it is. Absent, null and empty are the same."""
+    told: dict[str, Any] = {
+        "text": content.text,
+        "subject": content.subject,
+        "entities": list(content.entities),
+        "metadata": None if content.metadata is None else decode_json(content.metadata),
+        "eventTime": content.event_time,
+        "validFrom": content.valid_from,
+        "validTo": content.valid_to,
+        "supersedes": list(supersedes),
+        "source": _source_object(content.source),
+    }
+    return {key: value for key, value in told.items() if value is not None and value != []}
+
+
+def same_telling(told: FactRecord, stored: FactRecord) -> bool:
+    """Whether a telling repeats the stored one: equal payload (but for links) and annotations."""
+    return (
+        stored.version == 0
+        and told.text == stored.text
+        and told.subject == stored.subject
+        and told.entities == stored.entities
+        and (told.event_time, told.valid_from, told.valid_to)
+        == (stored.event_time, stored.valid_from, stored.valid_to)
+        and (told.tags, told.kind, told.importance, told.pinned)
+        == (stored.tags, stored.kind, stored.importance, stored.pinned)
+        and told.source == stored.source
+        and _same_json(told.metadata, stored.metadata)
+    )
+
+
+def _same_json(a: bytes | None, b: bytes | None) -> bool:
+    if a == b:
+        return True
+    if a is None or b is None:
+        return False
+    return canonical_json(decode_json(a)) == canonical_json(decode_json(b))
+
+
+def _source_object(source: SourceFields | None) -> dict[str, Any] | None:
+    if source is None:
+        return None
+    return {name: value for name in SOURCE_NAMES if (value := getattr(source, name)) is not None}
+
+
+def _checked_ids(values: Any) -> tuple[str, ...]:
+    if values is None:
+        return ()
+    if isinstance(values, str | bytes) or not hasattr(values, "__iter__"):
+        raise InvalidRequest(f"supersedes must be a list of ids, got {type(values).__name__}", field="supersedes")
+    ids = tuple(sorted({checked_id(value, field="supersedes") for value in values}))
+    if len(ids) > limits.SUPERSEDES_MAX:
+        raise InvalidRequest(
+            f"supersedes has {len(ids)} ids; at most {limits.SUPERSEDES_MAX} are allowed", field="supersedes"
+        )
+    return ids
+
+
+def _extracted(text: str, extractor: EntityExtractor | None) -> tuple[str, ...]:
+    return () if extractor is None else checks.checked_names(extractor(text), "entities", limits.ENTITIES_MAX)

@@ -1,0 +1,1 @@
+"""Frozen values: facts, documents, queries, replies. No behaviour, no storage."""

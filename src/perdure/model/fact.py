@@ -1,0 +1,66 @@
+"""A fact: what an agent was told, when it holds, and what has been said of it since."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, Literal
+
+import msgspec
+
+from perdure.model.status import Status
+
+FactKind = Literal["episodic", "semantic", "procedural", "working"]
+FACT_KINDS: tuple[str, ...] = ("episodic", "semantic", "procedural", "working")
+
+
+class Source(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Where a fact comes from. `position` orders the facts of one `uri`; `actor` said it."""
+
+    uri: str | None = None
+    quote: str | None = None
+    start: int | None = None
+    end: int | None = None
+    position: int | None = None
+    actor: str | None = None
+
+
+class End(msgspec.Struct, frozen=True):
+    """A close of validity told later. `at` is None for a retraction: the fact was never true."""
+
+    at: datetime | None
+    recorded_at: datetime
+    reason: str | None
+
+
+class Fact(msgspec.Struct, frozen=True):
+    """A stored fact as seen by one read. Times are aware UTC datetimes.
+
+    `status` is at the read's `as_of`. `supersedes` and `superseded_by` are ids of the facts linked
+    directly and visible to the read, each sorted. `repr()` shows no text.
+    """
+
+    id: str
+    text: str
+    subject: str | None
+    entities: tuple[str, ...]
+    metadata: dict[str, Any]
+    tags: tuple[str, ...]
+    kind: str | None
+    importance: float | None
+    pinned: bool
+    event_time: datetime | None
+    valid_from: datetime | None
+    valid_to: datetime | None
+    ingest_time: datetime
+    ends: tuple[End, ...]
+    uses: int
+    last_used_at: datetime | None
+    hidden: bool
+    source: Source | None
+    supersedes: tuple[str, ...]
+    superseded_by: tuple[str, ...]
+    status: Status
+
+    def __repr__(self) -> str:
+        # People's text does not belong in logs and tracebacks.
+        return f"<Fact {self.status.value}, {len(self.text)} characters, recorded {self.ingest_time.isoformat()}>"

@@ -1,0 +1,98 @@
+"""A result of recall and the explanation of it (or of its absence)."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Literal
+
+import msgspec
+
+from perdure.model.fact import Fact
+from perdure.model.status import Status
+
+Reason = Literal[
+    "returned",
+    "below-k",
+    "below-min-score",
+    "below-candidates",
+    "no-match",
+    "not-current",
+    "not-known",
+    "filtered",
+]
+
+
+class Part(msgspec.Struct, frozen=True):
+    """One named part of a score; docs/concepts/scoring.md gives the formula that combines them."""
+
+    name: str
+    value: float
+
+
+class ChainLink(msgspec.Struct, frozen=True):
+    """A fact of the same supersession component. `direct` when one link joins it to the explained fact."""
+
+    id: str
+    text: str
+    relation: Literal["self", "supersedes", "superseded-by", "related"]
+    direct: bool
+    effective_time: datetime | None
+    status: Status
+
+    def __repr__(self) -> str:
+        return f"<ChainLink {self.relation} {self.status.value}>"
+
+
+class Explanation(msgspec.Struct, frozen=True, kw_only=True):
+    """Why a fact came back from a recall, or why it did not.
+
+    `rank` is 1-based among the ranked candidates and may exceed k. Scores are None where the fact
+    was not ranked; `lexical_score` is computed for the fact alone in every case.
+    """
+
+    id: str
+    reason: Reason
+    retrieved: bool
+    rank: int | None
+    lexical_score: float
+    semantic_score: float | None
+    retrieval_score: float | None
+    weights: dict[str, float]
+    fusion: str | None
+    matched_terms: tuple[str, ...]
+    recency_factor: float
+    historical_factor: float
+    final_score: float | None
+    parts: tuple[Part, ...]
+    status: Status | None
+    as_of: datetime
+    known_at: datetime | None
+    valid_from: datetime | None
+    valid_to: datetime | None
+    within_validity: bool
+    filtered_by: tuple[str, ...]
+    chain: tuple[ChainLink, ...]
+
+    def __repr__(self) -> str:
+        return f"<Explanation {self.reason}, rank {self.rank}, score {self.final_score}>"
+
+
+class Hit(msgspec.Struct, frozen=True):
+    """One result of recall: the fact, its score (at least 0, higher is better, comparable within
+    one call only) and its status at the read's `as_of`."""
+
+    fact: Fact
+    score: float
+    status: Status
+    explanation: Explanation | None = None
+
+    @property
+    def id(self) -> str:
+        return self.fact.id
+
+    @property
+    def text(self) -> str:
+        return self.fact.text
+
+    def __repr__(self) -> str:
+        return f"<Hit score {self.score}, {self.status.value}, {len(self.fact.text)} characters>"

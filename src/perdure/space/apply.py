@@ -1,0 +1,402 @@
+"""Record in, state out: the one function that turns the log into what reads see.
+
+Applying is pure in the log: the same records give the same state, bit for bit, on every backend.
+Callers hold the space's exclusive lock. Text is analysed by the caller before (`Prepared`), so that
+readers wait for integer work only.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+from pyroaring import BitMap
+
+from perdure.base.canonical import canonical_json, decode_json
+from perdure.base.ids import keyed_hash
+from perdure.errors import Corrupt
+from perdure.lexical.profile import Profile
+from perdure.log.records import (
+    AnnotationRecord,
+    BlockRecord,
+    EndRecord,
+    FactRecord,
+    HideRecord,
+    LinkRecord,
+    ReceiptRecord,
+    Record,
+    RemovalRecord,
+    RestoreRecord,
+    SpaceRecord,
+    UnblockRecord,
+    UseRecord,
+)
+from perdure.space.idmap import id_hash
+from perdure.space.state import DEAD, HIDDEN, LIVE, NO_TIME, Receipt, SpaceState
+from perdure.temporal.columns import BEGINNING, FOREVER, RETRACTED
+from perdure.temporal.links import Link, LinkKind, effective_time
+
+
+class Prepared(NamedTuple):
+    """A record with what can be computed without the state: a fact's terms (one list a unit) and hash."""
+
+    seq: int
+    record: Record
+    units: tuple[list[str], ...] = ()
+    hash: int = 0
+    pairs: tuple[bytes, ...] = ()
+
+
+def prepare(seq: int, record: Record, profile: Profile, secret: bytes) -> Prepared:
+    """Return the record ready to apply. Needs no lock."""
+    if not isinstance(record, FactRecord):
+        return Prepared(seq, record)
+    return Prepared(
+        seq,
+        record,
+        tuple(profile.document_terms(unit) for unit in units_of(record)),
+        id_hash(secret, record.id),
+        metadata_pairs(record.metadata, secret),
+    )
+
+
+def units_of(record: FactRecord) -> list[str]:
+    """Return the searchable units of a fact (one) or a document (one or more), in order."""
+    if not record.cuts:
+        return [record.text]
+    bounds = (0, *record.cuts, len(record.text))
+    return [record.text[a:b] for a, b in zip(bounds, bounds[1:], strict=False)]
+
+
+def metadata_pairs(metadata: bytes | None, secret: bytes) -> tuple[bytes, ...]:
+    """Return a keyed digest per top-level (key, value) pair; equal canonical values give equal digests."""
+    if metadata is None:
+        return ()
+    return tuple(pair_digest(key, value, secret) for key, value in decode_json(metadata).items())
+
+
+def pair_digest(key: str, value: Any, secret: bytes) -> bytes:
+    """Return the digest under which facts with this metadata pair are posted."""
+    return keyed_hash(secret, b"metadata", canonical_json([key, value]))
+
+
+def link_of(record: LinkRecord) -> Link:
+    """Return the record's link."""
+    kind = LinkKind.CORRECTS if record.corrects else LinkKind.SUPERSEDES
+    return Link(record.newer, record.older, kind, record.effective_at, record.known_from)
+
+
+def apply_all(state: SpaceState, prepared: Iterable[Prepared], secret: bytes) -> None:
+    """Apply records in log order."""
+    for item in prepared:
+        handler = _HANDLERS[type(item.record)]
+        handler(state, item, secret)
+        # A record's own time counts, so that a state rebuilt after an erasure knows the same newest moment.
+        state.newest_ingest = max(state.newest_ingest, getattr(item.record, "recorded_at", BEGINNING))
+    state.version += 1
+
+
+def refresh_superseded(state: SpaceState, number: int) -> None:
+    """Recompute from when the fact is superseded: the earliest active link above it."""
+    if not state.exists(number):
+        return
+    earliest = FOREVER
+    for link in state.above(number):
+        if state.presence[link.newer] == LIVE:
+            earliest = min(earliest, effective_time(link, state))
+    state.superseded_from[number] = earliest
+    _mark_timed(state, number)
+
+
+def _mark_timed(state: SpaceState, number: int) -> None:
+    timed = state.presence[number] == LIVE and (
+        state.valid_from[number] != BEGINNING
+        or state.valid_to[number] != FOREVER
+        or state.superseded_from[number] != FOREVER
+    )
+    if timed:
+        state.timed.add(number)
+    else:
+        state.timed.discard(number)
+
+
+def _apply_space(state: SpaceState, item: Prepared, secret: bytes) -> None:
+    raise Corrupt("a space record stands where a fact's record should: run a verify", seq=item.seq)
+
+
+def _apply_fact(state: SpaceState, item: Prepared, secret: bytes) -> None:
+    record = item.record
+    assert isinstance(record, FactRecord)
+    if record.number < state.next_number:
+        raise Corrupt(f"record {item.seq} repeats the fact number {record.number}: run a verify", seq=item.seq)
+    while state.next_number < record.number:
+        _append_row(state, None, item.seq, [])
+    for position, terms in enumerate(item.units):
+        _append_row(state, record, item.seq, terms)
+        if position:
+            state.unit_owner[record.number + position] = record.number
+    if len(item.units) > 1:
+        state.unit_counts[record.number] = len(item.units)
+    state.ids.add(item.hash, record.number)
+    if record.effective_from is not None:
+        state.effective_from[record.number] = record.effective_from
+    if record.version:
+        state.plain.add(record.number)
+        state.versions[record.number] = record.version
+    else:
+        state.newest_ingest = max(state.newest_ingest, record.ingest_time)
+    _post(state, record, item.pairs)
+    _mark_timed(state, record.number)
+
+
+def _append_row(state: SpaceState, record: FactRecord | None, seq: int, terms: list[str]) -> None:
+    state.index.add(terms)
+    state.seqs.append(seq if record else 0)
+    if record is None or record.version:
+        ingest = event = start = BEGINNING
+        end = FOREVER
+    else:
+        ingest = record.ingest_time
+        event = NO_TIME if record.event_time is None else record.event_time
+        start = BEGINNING if record.valid_from is None else record.valid_from
+        end = FOREVER if record.valid_to is None else record.valid_to
+    state.ingested.append(ingest)
+    state.event.append(event)
+    state.valid_from.append(start)
+    state.valid_to.append(end)
+    state.superseded_from.append(FOREVER)
+    state.presence.append(LIVE if record else DEAD)
+
+
+def _post(state: SpaceState, record: FactRecord, pairs: tuple[bytes, ...]) -> None:
+    number = record.number
+    if record.subject is not None:
+        state.subject_of[number] = record.subject
+        insert_in_slot(state, record.subject, number)
+    entities = tuple(sorted({*record.entities, *record.extracted}))
+    if entities:
+        state.entities_of[number] = entities
+        _add_to(state.entities, entities, number)
+    if pairs:
+        state.pairs_of[number] = pairs
+        _add_to(state.metadata, pairs, number)
+    _annotate(state, number, record)
+
+
+def insert_in_slot(state: SpaceState, subject: str, number: int) -> None:
+    """Put the fact into its slot's order of (eff, number)."""
+    order = state.subjects.get(subject)
+    if order is None:
+        state.subjects[subject] = array("i", [number])
+    else:
+        place = bisect_left(order, (state.eff(number), number), key=lambda n: (state.eff(n), n))
+        order.insert(place, number)
+
+
+def _take_from_slot(state: SpaceState, number: int) -> None:
+    subject = state.subject_of.get(number)
+    if subject is None or subject not in state.subjects:
+        return
+    order = state.subjects[subject]
+    if number in order:
+        order.remove(number)
+    if not order:
+        del state.subjects[subject]
+
+
+def _annotate(state: SpaceState, number: int, told: FactRecord | AnnotationRecord) -> None:
+    if told.tags:
+        state.tags_of[number] = told.tags
+        _add_to(state.tags, told.tags, number)
+    if told.kind is not None:
+        state.kind_of[number] = told.kind
+        _add_to(state.kinds, (told.kind,), number)
+    if told.importance is not None:
+        state.importance_of[number] = told.importance
+    if told.pinned:
+        state.pinned.add(number)
+
+
+def _clear_annotations(state: SpaceState, number: int) -> None:
+    _take_from(state.tags, state.tags_of.pop(number, ()), number)
+    kind = state.kind_of.pop(number, None)
+    _take_from(state.kinds, () if kind is None else (kind,), number)
+    state.importance_of.pop(number, None)
+    state.pinned.discard(number)
+
+
+def _add_to(postings: dict[Any, BitMap], keys: Iterable[Any], number: int) -> None:
+    for key in keys:
+        found = postings.get(key)
+        if found is None:
+            postings[key] = BitMap([number])
+        else:
+            found.add(number)
+
+
+def _take_from(postings: dict[Any, BitMap], keys: Iterable[Any], number: int) -> None:
+    for key in keys:
+        found = postings.get(key)
+        if found is not None:
+            found.discard(number)
+            if not found:
+                del postings[key]
+
+
+def _apply_link(state: SpaceState, item: Prepared, secret: bytes) -> None:
+    assert isinstance(item.record, LinkRecord)
+    link = link_of(item.record)
+    if not (state.exists(link.newer) and state.exists(link.older)):
+        return  # an end was forgotten later in the log; its links went with it
+    state.links.add(link)
+    if item.record.told:
+        state.links.told.add((link.newer, link.older))
+    refresh_superseded(state, link.older)
+
+
+def _apply_end(state: SpaceState, item: Prepared, secret: bytes) -> None:
+    record = item.record
+    assert isinstance(record, EndRecord)
+    _own(state, record.number, item.seq)
+    if not state.exists(record.number):
+        return
+    state.ends.setdefault(record.number, []).append(record)
+    state.told_valid_to.setdefault(record.number, state.valid_to[record.number])
+    at = RETRACTED if record.at is None else record.at
+    state.valid_to[record.number] = min(state.valid_to[record.number], at)
+    _mark_timed(state, record.number)
+
+
+def _apply_annotation(state: SpaceState, item: Prepared, secret: bytes) -> None:
+    record = item.record
+    assert isinstance(record, AnnotationRecord)
+    _own(state, record.number, item.seq)
+    if not state.exists(record.number):
+        return
+    _clear_annotations(state, record.number)
+    _annotate(state, record.number, record)
+    if record.metadata is not None:
+        _take_from(state.metadata, state.pairs_of.pop(record.number, ()), record.number)
+        state.pairs_of[record.number] = pairs = metadata_pairs(record.metadata, secret)
+        _add_to(state.metadata, pairs, record.number)
+    state.annotations[record.number] = record
+
+
+def _apply_hide(state: SpaceState, item: Prepared, secret: bytes) -> None:
+    assert isinstance(item.record, HideRecord)
+    for number in item.record.numbers:
+        if not state.is_live(number):
+            continue
+        for row in _rows(state, number):
+            state.index.hide(row)
+            state.presence[row] = HIDDEN
+        state.hidden.add(number)
+        _take_from_slot(state, number)
+        _mark_timed(state, number)
+        for link in state.below(number):
+            refresh_superseded(state, link.older)
+
+
+def _apply_restore(state: SpaceState, item: Prepared, secret: bytes) -> None:
+    assert isinstance(item.record, RestoreRecord)
+    for number in item.record.numbers:
+        if number not in state.hidden:
+            continue
+        for row in _rows(state, number):
+            state.index.show(row)
+            state.presence[row] = LIVE
+        state.hidden.discard(number)
+        if (subject := state.subject_of.get(number)) is not None:
+            insert_in_slot(state, subject, number)
+        refresh_superseded(state, number)
+        for link in state.below(number):
+            refresh_superseded(state, link.older)
+
+
+def _rows(state: SpaceState, number: int) -> range:
+    return range(number, number + state.unit_counts.get(number, 1))
+
+
+def _apply_removal(state: SpaceState, item: Prepared, secret: bytes) -> None:
+    record = item.record
+    assert isinstance(record, RemovalRecord)
+    while state.next_number < record.units:
+        _append_row(state, None, item.seq, [])
+    for number in record.numbers:
+        if state.exists(number):
+            _forget(state, number)
+        state.owned.pop(number, None)
+    state.profile.forget_words()
+
+
+def _forget(state: SpaceState, number: int) -> None:
+    _take_from_slot(state, number)
+    state.subject_of.pop(number, None)
+    _take_from(state.entities, state.entities_of.pop(number, ()), number)
+    _take_from(state.metadata, state.pairs_of.pop(number, ()), number)
+    _clear_annotations(state, number)
+    state.annotations.pop(number, None)
+    state.ends.pop(number, None)
+    state.told_valid_to.pop(number, None)
+    state.effective_from.pop(number, None)
+    state.versions.pop(number, None)
+    state.uses.pop(number, None)
+    for row in _rows(state, number):
+        state.index.erase(row)
+        state.presence[row] = DEAD
+        state.seqs[row] = 0
+        state.unit_owner.pop(row, None)
+    state.unit_counts.pop(number, None)
+    state.hidden.discard(number)
+    state.plain.discard(number)
+    state.timed.discard(number)
+    for older in state.links.drop_all_of(number):
+        refresh_superseded(state, older)
+
+
+def _apply_receipt(state: SpaceState, item: Prepared, secret: bytes) -> None:
+    record = item.record
+    assert isinstance(record, ReceiptRecord)
+    state.receipts[record.key] = Receipt(record, item.seq)
+    for told in record.items:
+        _own(state, told.number, item.seq)
+
+
+def _own(state: SpaceState, number: int, seq: int) -> None:
+    state.owned.setdefault(number, []).append(seq)
+
+
+def _apply_use(state: SpaceState, item: Prepared, secret: bytes) -> None:
+    assert isinstance(item.record, UseRecord)
+    for number in item.record.numbers:
+        if state.exists(number):
+            count, _ = state.uses.get(number, (0, 0))
+            state.uses[number] = (count + 1, item.record.recorded_at)
+
+
+def _apply_block(state: SpaceState, item: Prepared, secret: bytes) -> None:
+    assert isinstance(item.record, BlockRecord)
+    state.blocked.update(item.record.digests)
+
+
+def _apply_unblock(state: SpaceState, item: Prepared, secret: bytes) -> None:
+    assert isinstance(item.record, UnblockRecord)
+    state.blocked.difference_update(item.record.digests)
+
+
+_HANDLERS: dict[type, Callable[[SpaceState, Prepared, bytes], None]] = {
+    SpaceRecord: _apply_space,
+    FactRecord: _apply_fact,
+    LinkRecord: _apply_link,
+    EndRecord: _apply_end,
+    AnnotationRecord: _apply_annotation,
+    HideRecord: _apply_hide,
+    RestoreRecord: _apply_restore,
+    RemovalRecord: _apply_removal,
+    ReceiptRecord: _apply_receipt,
+    UseRecord: _apply_use,
+    BlockRecord: _apply_block,
+    UnblockRecord: _apply_unblock,
+}

@@ -1,0 +1,257 @@
+"""A plan in the making: the state as it would be, and the records that would make it so.
+
+Plans run against a draft before anything is written, so that a plan that fails leaves no trace. A
+draft lies over the state or over another draft; both sides answer the same questions (`Base`).
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+from perdure.base.ids import keyed_hash
+from perdure.log.records import (
+    EndRecord,
+    FactRecord,
+    LinkRecord,
+    ReceiptRecord,
+    Record,
+    RemovalRecord,
+)
+from perdure.space.facts import FactReader
+from perdure.space.state import Receipt, SpaceState, end_or_forever
+from perdure.temporal.columns import FOREVER, RETRACTED, begins_at
+from perdure.temporal.links import Link, LinkKind
+
+RECEIPT_DOMAIN = b"receipt"
+
+
+class Base(Protocol):
+    """What a plan may ask of the facts below it."""
+
+    @property
+    def next_number(self) -> int: ...
+    def exists(self, number: int) -> bool: ...
+    def is_live(self, number: int) -> bool: ...
+    def above(self, number: int) -> Sequence[Link]: ...
+    def below(self, number: int) -> Sequence[Link]: ...
+    def eff(self, number: int) -> int: ...
+    def ingest(self, number: int) -> int: ...
+    def is_dated(self, number: int) -> bool: ...
+    def find_number(self, id_: str) -> int | None: ...
+    def fact(self, number: int) -> FactRecord: ...
+    def slot(self, subject: str) -> Sequence[int]: ...
+    def receipt(self, key: bytes) -> Receipt | None: ...
+    def is_blocked(self, digest: bytes) -> bool: ...
+    def valid_to(self, number: int) -> int: ...
+
+
+class StateBase:
+    """The state and its records, as the bottom of all drafts."""
+
+    def __init__(self, state: SpaceState, reader: FactReader) -> None:
+        self.state, self._reader = state, reader
+        self.exists, self.is_live = state.exists, state.is_live
+        self.above, self.below = state.above, state.below
+        self.eff, self.ingest, self.is_dated = state.eff, state.ingest, state.is_dated
+
+    @property
+    def next_number(self) -> int:
+        return self.state.next_number
+
+    def find_number(self, id_: str) -> int | None:
+        return self._reader.find_number(self.state, id_)
+
+    def fact(self, number: int) -> FactRecord:
+        return self._reader.get(self.state, number)
+
+    def slot(self, subject: str) -> Sequence[int]:
+        return self.state.subjects.get(subject, ())
+
+    def receipt(self, key: bytes) -> Receipt | None:
+        return self.state.receipts.get(key)
+
+    def is_blocked(self, digest: bytes) -> bool:
+        return digest in self.state.blocked
+
+    def valid_to(self, number: int) -> int:
+        return self.state.valid_to[number]
+
+
+class Planned(NamedTuple):
+    """A record of the plan; for a fact also its analysed units, made before any lock."""
+
+    record: Record
+    units: tuple[list[str], ...] = ()
+
+
+class Draft:
+    """Collects records; answers as if they were applied. `now` is one instant for the whole plan."""
+
+    def __init__(self, base: Base, state: SpaceState, secret: bytes, now: int) -> None:
+        self._base, self.state, self.secret, self.now = base, state, secret, now
+        self.planned: list[Planned] = []
+        self.erased: list[int] = []  # seqs
+        self._next = base.next_number
+        self._facts: dict[int, FactRecord] = {}
+        self._ids: dict[str, int] = {}
+        self._removed: set[int] = set()
+        self._above: dict[int, list[Link]] = {}
+        self._below: dict[int, list[Link]] = {}
+        self._slots: dict[str, array[int]] = {}
+        self._receipts: dict[bytes, Receipt] = {}
+        self._ends: dict[int, int] = {}
+
+    @property
+    def next_number(self) -> int:
+        return self._next
+
+    def exists(self, number: int) -> bool:
+        return number not in self._removed and (number in self._facts or self._base.exists(number))
+
+    def is_live(self, number: int) -> bool:
+        return number not in self._removed and (number in self._facts or self._base.is_live(number))
+
+    def above(self, number: int) -> Sequence[Link]:
+        return self._links(self._base.above(number), self._above.get(number))
+
+    def below(self, number: int) -> Sequence[Link]:
+        return self._links(self._base.below(number), self._below.get(number))
+
+    def _links(self, under: Sequence[Link], over: list[Link] | None) -> Sequence[Link]:
+        if over is None and not self._removed:
+            return under
+        removed = self._removed
+        return [
+            link for link in (*under, *(over or ())) if link.newer not in removed and link.older not in removed
+        ]
+
+    def eff(self, number: int) -> int:
+        record = self._facts.get(number)
+        if record is None:
+            return self._base.eff(number)
+        return begins_at(
+            record.ingest_time,
+            valid_from=record.valid_from,
+            event_time=record.event_time,
+            effective_from=record.effective_from,
+        )
+
+    def ingest(self, number: int) -> int:
+        record = self._facts.get(number)
+        return self._base.ingest(number) if record is None else record.ingest_time
+
+    def is_dated(self, number: int) -> bool:
+        record = self._facts.get(number)
+        if record is None:
+            return self._base.is_dated(number)
+        return any(t is not None for t in (record.effective_from, record.valid_from, record.event_time))
+
+    def find_number(self, id_: str) -> int | None:
+        number = self._ids.get(id_)
+        if number is None:
+            number = self._base.find_number(id_)
+        return None if number in self._removed else number
+
+    def fact(self, number: int) -> FactRecord:
+        return self._facts.get(number) or self._base.fact(number)
+
+    def slot(self, subject: str) -> Sequence[int]:
+        over = self._slots.get(subject)
+        return self._base.slot(subject) if over is None else over
+
+    def receipt(self, key: bytes) -> Receipt | None:
+        return self._receipts.get(key) or self._base.receipt(key)
+
+    def is_blocked(self, digest: bytes) -> bool:
+        return self._base.is_blocked(digest)
+
+    def valid_to(self, number: int) -> int:
+        """Return until when the fact holds, ends and retractions included."""
+        told = self._facts.get(number)
+        if told is None:
+            return min(self._base.valid_to(number), self._ends.get(number, FOREVER))
+        return min(end_or_forever(told.valid_to), self._ends.get(number, FOREVER))
+
+    # What a plan does.
+
+    def add_fact(self, record: FactRecord, units: tuple[list[str], ...]) -> None:
+        """Add a fact or document under the number `next_number`."""
+        assert record.number == self._next
+        self.planned.append(Planned(record, units))
+        self._facts[record.number] = record
+        self._ids[record.id] = record.number
+        self._next += len(units)
+
+    def enter_slot(self, number: int) -> None:
+        """Put a fact of this plan among those of its subject, so that later members see it there."""
+        subject = self._facts[number].subject
+        assert subject is not None
+        order = self._own_slot(subject)
+        place = bisect_left(order, (self.eff(number), number), key=lambda n: (self.eff(n), n))
+        order.insert(place, number)
+
+    def add_link(self, link: Link, *, told: bool = False) -> None:
+        """Add a link between facts that exist; `told` when the caller named the older fact."""
+        corrects = link.kind is LinkKind.CORRECTS
+        self.planned.append(
+            Planned(LinkRecord(link.newer, link.older, corrects, link.effective_at, link.known_from, told))
+        )
+        self._above.setdefault(link.older, []).append(link)
+        self._below.setdefault(link.newer, []).append(link)
+
+    def remove(self, numbers: Sequence[int], seqs: Sequence[int], *, replaced: bool = False) -> None:
+        """Remove facts that exist in the log and erase these seqs (theirs and what they own)."""
+        self.planned.append(
+            Planned(RemovalRecord(tuple(numbers), self._log_rows(), tuple(seqs), self.now, replaced))
+        )
+        self.erased.extend(seqs)
+        for number in numbers:
+            subject = self.state.subject_of.get(number)
+            if subject is not None:
+                order = self._own_slot(subject)
+                if number in order:
+                    order.remove(number)
+        self._removed.update(numbers)
+
+    def _log_rows(self) -> int:
+        return self.state.next_number
+
+    def add(self, record: Record) -> None:
+        """Add a record that no later question of this plan depends on."""
+        assert not isinstance(record, FactRecord | LinkRecord | RemovalRecord)
+        self.planned.append(Planned(record))
+        if isinstance(record, ReceiptRecord):
+            self._receipts[record.key] = Receipt(record, 0)
+        elif isinstance(record, EndRecord):
+            at = RETRACTED if record.at is None else record.at
+            self._ends[record.number] = min(at, self._ends.get(record.number, FOREVER))
+
+    def _own_slot(self, subject: str) -> array[int]:
+        order = self._slots.get(subject)
+        if order is None:
+            self._slots[subject] = order = array("i", self._base.slot(subject))
+        return order
+
+    def absorb(self, other: Draft) -> None:
+        """Take over the plan of a draft that lay over this one."""
+        self.planned += other.planned
+        self.erased += other.erased
+        self._next = other._next
+        self._facts.update(other._facts)
+        self._ids.update(other._ids)
+        self._removed |= other._removed
+        for mine, theirs in ((self._above, other._above), (self._below, other._below)):
+            for number, links in theirs.items():
+                mine.setdefault(number, []).extend(links)
+        self._slots.update(other._slots)
+        self._receipts.update(other._receipts)
+        for number, at in other._ends.items():
+            self._ends[number] = min(at, self._ends.get(number, FOREVER))
+
+    def receipt_key(self, operation: str, key: str) -> bytes:
+        """Return the digest under which an answer to this operation is kept."""
+        return keyed_hash(self.secret, RECEIPT_DOMAIN, operation.encode() + b"\0" + key.encode())
+

@@ -1,0 +1,49 @@
+"""A lock that many readers share or one writer holds; a waiting writer goes first."""
+
+from __future__ import annotations
+
+import threading
+
+
+class SharedLock:
+    """Not reentrant in either mode. Writers hold it for microseconds, so they go before new readers."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition(threading.Lock())
+        self._readers = 0
+        self._writing = False
+        self._writers_waiting = 0
+
+    def acquire_shared(self) -> None:
+        with self._changed:
+            while self._writing or self._writers_waiting:
+                self._changed.wait()
+            self._readers += 1
+
+    def release_shared(self) -> None:
+        with self._changed:
+            self._readers -= 1
+            if not self._readers:
+                self._changed.notify_all()
+
+    def acquire_exclusive(self) -> None:
+        with self._changed:
+            self._writers_waiting += 1
+            try:
+                while self._writing or self._readers:
+                    self._changed.wait()
+            finally:
+                self._writers_waiting -= 1
+            self._writing = True
+
+    def release_exclusive(self) -> None:
+        with self._changed:
+            self._writing = False
+            self._changed.notify_all()
+
+    def __enter__(self) -> None:
+        """Hold it exclusively."""
+        self.acquire_exclusive()
+
+    def __exit__(self, *_: object) -> None:
+        self.release_exclusive()

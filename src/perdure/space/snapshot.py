@@ -1,0 +1,176 @@
+"""The state of a space as one blob, so that opening a large space does not analyse its texts again.
+
+A snapshot is derived and may be dropped at any time. It names the analysis and the layout that made
+it; another build's snapshot is ignored, never converted.
+"""
+
+from __future__ import annotations
+
+from array import array
+from typing import Any
+
+import msgspec
+from pyroaring import BitMap
+
+from perdure.lexical.index import load_index
+from perdure.lexical.profile import get_profile
+from perdure.log.protocol import Cached
+from perdure.log.records import (
+    AnnotationRecord,
+    EndRecord,
+    LinkRecord,
+    ReceiptRecord,
+    SpaceRecord,
+)
+from perdure.space.apply import link_of
+from perdure.space.idmap import IdMap
+from perdure.space.state import Receipt, SpaceState
+from perdure.temporal.links import LinkKind
+
+NAME = "state"
+LAYOUT = 1  # grows with any change of this module, of the analysis or of the index's dump
+_COLUMNS = ("seqs", "ingested", "event", "valid_from", "valid_to", "superseded_from")
+_BITMAPS = ("timed", "plain", "hidden", "pinned")
+_POSTINGS = ("entities", "tags", "kinds", "metadata")
+_PLAIN_MAPS = (
+    "told_valid_to",
+    "effective_from",
+    "subject_of",
+    "entities_of",
+    "tags_of",
+    "kind_of",
+    "importance_of",
+    "pairs_of",
+    "versions",
+    "unit_counts",
+    "unit_owner",
+    "uses",
+    "owned",
+)
+_TUPLES = frozenset({"entities_of", "tags_of", "pairs_of", "uses"})
+
+
+class _Receipt(msgspec.Struct, array_like=True):
+    seq: int
+    record: ReceiptRecord
+
+
+class _Snapshot(msgspec.Struct, array_like=True):
+    layout: int
+    analysis: str
+    settings: SpaceRecord
+    newest_ingest: int
+    index: bytes
+    columns: list[bytes]
+    presence: bytes
+    ids: tuple[bytes, bytes]
+    bitmaps: list[bytes]
+    postings: list[dict[Any, bytes]]
+    subjects: dict[str, bytes]
+    maps: list[dict[Any, Any]]
+    links: list[LinkRecord]
+    ends: list[EndRecord]
+    annotations: list[AnnotationRecord]
+    receipts: list[_Receipt]
+    blocked: list[bytes]
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(_Snapshot).decode
+
+
+def cached_state(state: SpaceState) -> Cached:
+    """Return the state as a blob with the head it was taken at."""
+    links = [link for above in state.links.above.values() for link in above]
+    blob = _encode(
+        _Snapshot(
+            layout=LAYOUT,
+            analysis=_analysis(state),
+            settings=state.settings,
+            newest_ingest=state.newest_ingest,
+            index=state.index.dump(),
+            columns=[getattr(state, name).tobytes() for name in _COLUMNS],
+            presence=bytes(state.presence),
+            ids=state.ids.dump(),
+            bitmaps=[getattr(state, name).serialize() for name in _BITMAPS],
+            postings=[{k: v.serialize() for k, v in getattr(state, name).items()} for name in _POSTINGS],
+            subjects={subject: order.tobytes() for subject, order in state.subjects.items()},
+            maps=[getattr(state, name) for name in _PLAIN_MAPS],
+            links=[
+                LinkRecord(
+                    k.newer,
+                    k.older,
+                    k.kind is LinkKind.CORRECTS,
+                    k.effective_at,
+                    k.known_from,
+                    (k.newer, k.older) in state.links.told,
+                )
+                for k in links
+            ],
+            ends=[end for ends in state.ends.values() for end in ends],
+            annotations=list(state.annotations.values()),
+            receipts=[_Receipt(r.seq, r.record) for r in state.receipts.values()],
+            blocked=sorted(state.blocked),
+        )
+    )
+    return Cached(state.head, blob)
+
+
+def find_state(cached: Cached) -> SpaceState | None:
+    """Return the state of a snapshot, or None when another build made it or it does not hold together."""
+    try:
+        snapshot = _decode(cached.blob)
+        if snapshot.layout != LAYOUT:
+            return None
+        state = _state(snapshot)
+    except (msgspec.MsgspecError, ValueError, KeyError, TypeError, IndexError):
+        return None
+    if snapshot.analysis != _analysis(state):
+        return None
+    state.head = cached.head
+    return state
+
+
+def _analysis(state: SpaceState) -> str:
+    return f"{state.profile.name} {state.profile.table_version}"
+
+
+def _state(snapshot: _Snapshot) -> SpaceState:
+    settings = snapshot.settings
+    state = SpaceState(
+        settings=settings, profile=get_profile(settings.profile), index=load_index(snapshot.index)
+    )
+    state.newest_ingest = snapshot.newest_ingest
+    for name, data in zip(_COLUMNS, snapshot.columns, strict=True):
+        getattr(state, name).frombytes(data)
+    state.presence[:] = snapshot.presence
+    state.ids = IdMap.load(*snapshot.ids)
+    for name, data in zip(_BITMAPS, snapshot.bitmaps, strict=True):
+        setattr(state, name, BitMap.deserialize(data))
+    for name, table in zip(_POSTINGS, snapshot.postings, strict=True):
+        setattr(state, name, {key: BitMap.deserialize(data) for key, data in table.items()})
+    for subject, data in snapshot.subjects.items():
+        state.subjects[subject] = order = array("i")
+        order.frombytes(data)
+    for name, table in zip(_PLAIN_MAPS, snapshot.maps, strict=True):
+        if name in _TUPLES:
+            # Arrays come back as lists; these maps hold tuples.
+            table = {key: tuple(value) for key, value in table.items()}
+        setattr(state, name, table)
+    _restore_records(state, snapshot)
+    lengths = {len(getattr(state, name)) for name in _COLUMNS} | {len(state.presence), state.index.rows}
+    if len(lengths) != 1:
+        raise ValueError("the columns of a snapshot have different lengths")
+    return state
+
+
+def _restore_records(state: SpaceState, snapshot: _Snapshot) -> None:
+    for link in snapshot.links:
+        state.links.add(link_of(link))
+        if link.told:
+            state.links.told.add((link.newer, link.older))
+    for end in snapshot.ends:
+        state.ends.setdefault(end.number, []).append(end)
+    state.annotations = {record.number: record for record in snapshot.annotations}
+    state.receipts = {r.record.key: Receipt(r.record, r.seq) for r in snapshot.receipts}
+    state.blocked = set(snapshot.blocked)

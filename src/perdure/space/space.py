@@ -1,0 +1,343 @@
+"""A space: one consistent view for readers, one turn at a time for writers.
+
+A write is plan, append, apply. Writers queue; the first in line leads: it takes the store's writer
+turn, catches up with other processes, plans the queued requests in order, appends them in one durable
+transaction, applies them and wakes the others. A read asks the log for the head, applies what other
+processes appended, and works under the shared lock; it never waits for the disk.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Generic, TypeVar, cast
+
+from perdure.base.clock import Clock
+from perdure.base.ids import keyed_hash, random_secret
+from perdure.errors import Busy, Conflict, Corrupt, InvalidRequest, Moved, Unavailable
+from perdure.log.protocol import EMPTY, Batch, Head, Log
+from perdure.log.records import FactRecord, RemovalRecord, SpaceRecord, decode, encode
+from perdure.model.namespace import Namespace
+from perdure.space import snapshot
+from perdure.space.apply import Prepared, apply_all, metadata_pairs, prepare
+from perdure.space.draft import Draft, StateBase
+from perdure.space.facts import FactReader
+from perdure.space.idmap import id_hash
+from perdure.space.locks import SharedLock
+from perdure.space.state import SpaceState, new_state
+
+T = TypeVar("T")
+WRITE_ATTEMPTS = 16
+READ_ATTEMPTS = 3  # a read overtaken by three erasures in a row gives up with Busy
+GROUP_MAX = 256  # requests that one transaction takes, so that the first does not wait for a crowd
+
+
+View = tuple[SpaceState, FactReader]
+
+
+class Settings:
+    """What a space is created with."""
+
+    def __init__(self, profile: str, k1: float, b: float) -> None:
+        self.profile, self.k1, self.b = profile, k1, b
+
+
+class Request(Generic[T]):
+    """One queued write. `plan` runs under the writer turn and returns the reply; pure in its draft."""
+
+    def __init__(self, plan: Callable[[Draft], T]) -> None:
+        self.plan = plan
+        self.done = False
+        self.reply: T | None = None
+        self.error: BaseException | None = None
+
+
+class Space:
+    """See the module's text. There is one Space per (store, namespace) in a process."""
+
+    def __init__(self, log: Log, namespace: Namespace, settings: Settings, clock: Clock) -> None:
+        self.log, self.namespace, self.clock = log, namespace, clock
+        self._settings = settings
+        self._name = keyed_hash(log.secret, b"space", namespace.key())
+        self._number: int | None = None
+        self._view: View | None = None
+        self._lock = SharedLock()
+        self._loading = threading.Lock()
+        self._queue: list[Request[object]] = []
+        self._queue_lock = threading.Lock()
+        self._leading = threading.Lock()
+        self._planner: int | None = None  # the thread that plans now
+        self.records_since_snapshot = 0
+
+    # Reading
+
+    def read(self, work: Callable[[SpaceState, FactReader], T]) -> T:
+        """Return work(state, reader) over one consistent view that holds every acknowledged write."""
+        self._refuse_planner()
+        for _ in range(READ_ATTEMPTS):
+            view = self._fresh_view()
+            self._lock.acquire_shared()
+            try:
+                # A reload between the head check and the lock gives a newer view; a dropped one still serves.
+                return work(*(self._view or view))
+            except Moved:
+                continue
+            finally:
+                self._lock.release_shared()
+        raise Busy("the space is being erased from again and again; retry the read")
+
+    def now(self, state: SpaceState) -> int:
+        """Return the present: the clock, or the newest recorded moment where clocks disagree."""
+        return max(self.clock.now(), state.newest_ingest)
+
+    @property
+    def number(self) -> int | None:
+        """The space's number in the log, or None while it has no records."""
+        return self._number
+
+    def _fresh_view(self) -> View:
+        number = self._number
+        if number is None:
+            number = self._number = self.log.find_space(self._name)
+            if number is None:
+                return self._empty_view()
+        view = self._view
+        head = self.log.head(number)
+        if view is not None:
+            known = view[0].head
+            if known == head or (known.epoch == head.epoch and known.seq > head.seq):
+                return view
+        return self._catch_up(number)
+
+    def _empty_view(self) -> View:
+        with self._loading:
+            if self._view is None:
+                self._view = (new_state(self._first_record(b"")), FactReader(self.log, 0))
+            return self._view
+
+    def _first_record(self, block_key: bytes) -> SpaceRecord:
+        chosen = self._settings
+        return SpaceRecord(
+            self.namespace.principal,
+            self.namespace.scope,
+            chosen.profile,
+            chosen.k1,
+            chosen.b,
+            self.clock.now(),
+            block_key,
+        )
+
+    def _catch_up(self, number: int) -> View:
+        """Apply what the log holds beyond the state; load it where there is none."""
+        with self._loading:
+            for _ in range(READ_ATTEMPTS):
+                head = self.log.head(number)
+                view = self._view
+                if view is None or view[0].head.epoch != head.epoch or not view[0].head.seq:
+                    view = self._load(number, head)
+                if view[0].head.seq >= head.seq or self._extend(number, view[0], head):
+                    return view
+                self._view = None
+            raise Busy("the store is being purged again and again; retry")
+
+    def _load(self, number: int, head: Head) -> View:
+        reader = FactReader(self.log, number)
+        cached = self.log.get_cache(number, snapshot.NAME)
+        state = None
+        if cached is not None and cached.head.epoch == head.epoch and cached.head.seq <= head.seq:
+            state = snapshot.find_state(cached)
+        if state is None:
+            first = next(iter(self.log.read(number, 0, 1)), None)
+            record = None if first is None or first.data is None else decode(first.data, space=number, seq=1)
+            if not isinstance(record, SpaceRecord):
+                raise Corrupt("the first record of the space is damaged: run a verify", space=number, seq=1)
+            state = new_state(record)
+            state.head = Head(head.epoch, 1, 0, EMPTY.digest)
+        with self._lock:
+            self._view = (state, reader)
+        return state, reader
+
+    def _extend(self, number: int, state: SpaceState, head: Head) -> bool:
+        """Apply the entries after the state's head up to `head`. False when the store was purged meanwhile."""
+        entries = list(self.log.read(number, state.head.seq, head.seq))
+        now = self.log.head(number)
+        if now.epoch != head.epoch:
+            return False
+        prepared: list[Prepared] = []
+        holes: set[int] = set()
+        for entry in entries:
+            if entry.data is None:
+                holes.add(entry.seq)
+            else:
+                record = decode(entry.data, space=number, seq=entry.seq)
+                prepared.append(prepare(entry.seq, record, state.profile, self.log.secret))
+        if holes:
+            # An erasure may have come between the two heads: its removal record lies beyond `head`.
+            later = self.log.read(number, head.seq, now.seq)
+            removals = [p.record for p in prepared] + [
+                decode(e.data, space=number, seq=e.seq) for e in later if e.data is not None
+            ]
+            for record in removals:
+                if isinstance(record, RemovalRecord):
+                    holes.difference_update(record.seqs)
+        if holes:
+            raise Corrupt(
+                f"{len(holes)} records were zeroed without a removal that covers them: run a verify",
+                space=number,
+                seq=min(holes),
+            )
+        with self._lock:
+            self._apply(state, prepared, head)
+        return True
+
+    def _apply(self, state: SpaceState, prepared: Sequence[Prepared], head: Head) -> None:
+        removed = [n for p in prepared if isinstance(p.record, RemovalRecord) for n in p.record.numbers]
+        apply_all(state, prepared, self.log.secret)
+        state.head = head
+        self.records_since_snapshot += len(prepared)
+        if removed and self._view is not None:
+            self._view[1].drop(removed)
+
+    # Writing
+
+    def write(self, plan: Callable[[Draft], T], *, alone: bool = False) -> T:
+        """Run the plan in the writer turn and return its reply once its records are durable and visible.
+
+        `alone` plans see the state itself and share their transaction with no other request.
+
+        Raises what the plan raised, or what the log raised; either way nothing of the plan is stored.
+        """
+        self._refuse_planner()
+        request: Request[object] = Request(cast(Callable[[Draft], object], plan))
+        if alone:
+            with self._leading:
+                self._lead([request])
+        else:
+            with self._queue_lock:
+                self._queue.append(request)
+            with self._leading:
+                # Whoever led before may have written this request along with its own.
+                while not request.done:
+                    self._lead(self._next_group())
+        if request.error is not None:
+            raise request.error
+        return cast(T, request.reply)
+
+    def _next_group(self) -> list[Request[object]]:
+        with self._queue_lock:
+            group, self._queue = self._queue[:GROUP_MAX], self._queue[GROUP_MAX:]
+        return group
+
+    def _lead(self, group: Sequence[Request[object]]) -> None:
+        try:
+            with self.log.writer():
+                self._write_group(group)
+        except Exception as error:  # noqa: BLE001 - raised again on the threads that wait for it
+            _fail(group, error)
+        except BaseException:
+            _fail(group, Unavailable("the thread that was writing was interrupted; look before you retry"))
+            raise
+        finally:
+            for request in group:
+                request.done = True
+
+    def _write_group(self, group: Sequence[Request[object]]) -> None:
+        for _ in range(WRITE_ATTEMPTS):
+            state, reader = self._fresh_view()
+            whole = Draft(StateBase(state, reader), state, self.log.secret, self.now(state))
+            self._planner = threading.get_ident()
+            try:
+                for request in group:
+                    self._plan(request, whole, single=len(group) == 1)
+            finally:
+                self._planner = None
+            try:
+                if whole.planned:
+                    self._append(state, reader, whole)
+                return
+            except Conflict as conflict:
+                # A log whose writer turn does not reach other processes: plan again on what they wrote.
+                if conflict.kind != "head":
+                    raise
+        raise Busy(f"other writers were faster {WRITE_ATTEMPTS} times in a row; retry")
+
+    def _plan(self, request: Request[object], whole: Draft, *, single: bool) -> None:
+        draft = whole if single else Draft(whole, whole.state, whole.secret, whole.now)
+        request.error = None
+        try:
+            request.reply = request.plan(draft)
+        except Exception as error:  # noqa: BLE001 - raised again on the caller's own thread
+            request.error = error
+            if single:
+                draft.planned.clear()
+            return
+        if not single:
+            whole.absorb(draft)
+
+    def _append(self, state: SpaceState, reader: FactReader, draft: Draft) -> None:
+        number = self._number
+        if number is None:
+            number = self._create()
+            state, reader = self._catch_up(number)
+            if state.head.seq != 1:
+                raise Conflict("another process wrote to the space first", kind="head")
+        prepared, keys = self._prepared(state.head.seq, draft)
+        batch = Batch([encode(p.record) for p in prepared], draft.erased, keys)
+        head = self.log.append(number, state.head, batch)
+        with self._lock:
+            self._apply(state, prepared, head)
+            for item in prepared:
+                if isinstance(item.record, FactRecord) and state.exists(item.record.number):
+                    reader.put(item.record)
+
+    def _prepared(self, base: int, draft: Draft) -> tuple[list[Prepared], list[tuple[bytes, int]]]:
+        secret = self.log.secret
+        prepared: list[Prepared] = []
+        keys: list[tuple[bytes, int]] = []
+        for position, (record, units) in enumerate(draft.planned):
+            if isinstance(record, FactRecord):
+                hash_ = id_hash(secret, record.id)
+                pairs = metadata_pairs(record.metadata, secret)
+                prepared.append(Prepared(base + 1 + position, record, units, hash_, pairs))
+                keys.append((keyed_hash(secret, b"key", record.id.encode()), position))
+            else:
+                prepared.append(Prepared(base + 1 + position, record))
+        return prepared, keys
+
+    def _create(self) -> int:
+        self._number = self.log.create_space(self._name, encode(self._first_record(random_secret(16))))
+        return self._number
+
+    def _refuse_planner(self) -> None:
+        if self._planner == threading.get_ident():
+            raise InvalidRequest(
+                "a policy, extractor or admission object called the memory while it was planning a write; "
+                "policies decide from what they are given"
+            )
+
+    # Memory
+
+    def save_snapshot(self) -> bool:
+        """Keep the derived state beside the log so that opening is fast. False when there is nothing to keep."""
+        number, view = self._number, self._view
+        if number is None or view is None or not view[0].head.seq or not self.records_since_snapshot:
+            return False
+        self._lock.acquire_shared()
+        try:
+            cached = snapshot.cached_state(view[0])
+        finally:
+            self._lock.release_shared()
+        self.log.put_cache(number, snapshot.NAME, cached)
+        self.records_since_snapshot = 0
+        return True
+
+    def drop_state(self) -> None:
+        """Let go of the derived state; the next read loads it again."""
+        with self._loading, self._lock:
+            self._view = None
+
+
+def _fail(group: Sequence[Request[object]], error: BaseException) -> None:
+    for request in group:
+        if request.error is None:
+            request.error = error

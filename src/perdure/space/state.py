@@ -1,0 +1,191 @@
+"""The state of a space: columns, links, postings and maps, all derived from the log.
+
+`apply.py` alone changes it, under the space's exclusive lock. Everything here is indexed by a
+fact's *number*, its arrival order. A document of several units takes as many numbers in a row;
+the first names it.
+"""
+
+from __future__ import annotations
+
+from array import array
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from pyroaring import BitMap
+
+from perdure.lexical.index import LexicalIndex, new_index
+from perdure.lexical.profile import Profile, get_profile
+from perdure.log.protocol import EMPTY, Head
+from perdure.log.records import AnnotationRecord, EndRecord, ReceiptRecord, SpaceRecord
+from perdure.space.idmap import IdMap
+from perdure.temporal.columns import BEGINNING, FOREVER
+from perdure.temporal.links import Link
+
+DEAD, LIVE, HIDDEN = 0, 1, 2
+NO_TIME = BEGINNING  # in the event column: none was told
+
+
+class Receipt(NamedTuple):
+    """A kept answer and the seq of its record."""
+
+    record: ReceiptRecord
+    seq: int
+
+
+@dataclass(slots=True)
+class LinkTable:
+    """All stored links between facts that still exist; a link is dormant while an end is hidden."""
+
+    above: dict[int, list[Link]] = field(default_factory=dict)  # by the older fact
+    below: dict[int, list[Link]] = field(default_factory=dict)  # by the newer fact
+    told: set[tuple[int, int]] = field(default_factory=set)  # (newer, older) named by the caller
+    count: int = 0
+
+    def add(self, link: Link) -> None:
+        """Add a link; one of the same facts and kind is replaced."""
+        for known in self.above.get(link.older, ()):
+            if known.newer == link.newer and known.kind == link.kind:
+                self._remove(known)
+                break
+        self.above.setdefault(link.older, []).append(link)
+        self.below.setdefault(link.newer, []).append(link)
+        self.count += 1
+
+    def drop_all_of(self, number: int) -> list[int]:
+        """Remove every link of a fact; return the older facts that lost a superseder."""
+        downward, upward = self.below.pop(number, []), self.above.pop(number, [])
+        for link in upward:
+            _without(self.below, link.newer, link)
+        for link in downward:
+            _without(self.above, link.older, link)
+        self.count -= len(downward) + len(upward)
+        self.told.difference_update((link.newer, link.older) for link in (*downward, *upward))
+        return [link.older for link in downward]
+
+    def _remove(self, link: Link) -> None:
+        self.above[link.older].remove(link)
+        self.below[link.newer].remove(link)
+        self.count -= 1
+
+
+def _without(table: dict[int, list[Link]], key: int, link: Link) -> None:
+    table[key].remove(link)
+    if not table[key]:
+        del table[key]
+
+
+@dataclass(slots=True)
+class SpaceState:
+    """See the module's text. `version` grows with every change, for masks kept between writes."""
+
+    settings: SpaceRecord
+    profile: Profile
+    index: LexicalIndex
+    head: Head = EMPTY
+    version: int = 0
+    newest_ingest: int = BEGINNING
+
+    seqs: array[int] = field(default_factory=lambda: array("q"))
+    ingested: array[int] = field(default_factory=lambda: array("q"))
+    event: array[int] = field(default_factory=lambda: array("q"))
+    valid_from: array[int] = field(default_factory=lambda: array("q"))
+    valid_to: array[int] = field(default_factory=lambda: array("q"))
+    superseded_from: array[int] = field(default_factory=lambda: array("q"))
+    presence: bytearray = field(default_factory=bytearray)  # DEAD, LIVE or HIDDEN
+
+    ids: IdMap = field(default_factory=IdMap)
+    links: LinkTable = field(default_factory=LinkTable)
+    timed: BitMap = field(default_factory=BitMap)  # live facts with a window, an end or a superseder
+    plain: BitMap = field(default_factory=BitMap)  # documents, not facts
+    hidden: BitMap = field(default_factory=BitMap)
+    told_valid_to: dict[int, int] = field(default_factory=dict)  # where an end has moved the column
+    effective_from: dict[int, int] = field(default_factory=dict)  # corrections
+    ends: dict[int, list[EndRecord]] = field(default_factory=dict)
+
+    subjects: dict[str, array[int]] = field(default_factory=dict)  # live numbers by (eff, number)
+    entities: dict[str, BitMap] = field(default_factory=dict)
+    tags: dict[str, BitMap] = field(default_factory=dict)
+    kinds: dict[str, BitMap] = field(default_factory=dict)
+    pinned: BitMap = field(default_factory=BitMap)
+    metadata: dict[bytes, BitMap] = field(default_factory=dict)  # digest of (key, value) -> numbers
+    annotations: dict[int, AnnotationRecord] = field(default_factory=dict)  # only where changed later
+    subject_of: dict[int, str] = field(default_factory=dict)
+    entities_of: dict[int, tuple[str, ...]] = field(default_factory=dict)
+    tags_of: dict[int, tuple[str, ...]] = field(default_factory=dict)
+    kind_of: dict[int, str] = field(default_factory=dict)
+    importance_of: dict[int, float] = field(default_factory=dict)
+    pairs_of: dict[int, tuple[bytes, ...]] = field(default_factory=dict)
+    versions: dict[int, int] = field(default_factory=dict)  # of documents
+    unit_counts: dict[int, int] = field(default_factory=dict)  # documents of several units
+    unit_owner: dict[int, int] = field(default_factory=dict)  # their later numbers
+    uses: dict[int, tuple[int, int]] = field(default_factory=dict)
+    owned: dict[int, list[int]] = field(default_factory=dict)  # seqs erased with the fact
+    receipts: dict[bytes, Receipt] = field(default_factory=dict)
+    blocked: set[bytes] = field(default_factory=set)
+
+    @property
+    def next_number(self) -> int:
+        """The number the next fact takes."""
+        return len(self.presence)
+
+    def is_live(self, number: int) -> bool:
+        """Whether the fact exists and is not hidden."""
+        return 0 <= number < len(self.presence) and self.presence[number] == LIVE
+
+    def exists(self, number: int) -> bool:
+        """Whether the fact exists, hidden or not."""
+        return 0 <= number < len(self.presence) and self.presence[number] != DEAD
+
+    def eff(self, number: int) -> int:
+        """Return when the fact takes effect: effective_from, valid_from, event_time or ingest_time."""
+        kept = self.effective_from.get(number)
+        if kept is not None:
+            return kept
+        if (start := self.valid_from[number]) != BEGINNING:
+            return start
+        if (event := self.event[number]) != NO_TIME:
+            return event
+        return self.ingested[number]
+
+    def is_dated(self, number: int) -> bool:
+        """Whether the fact was told a time of its own (not only the store's ingest time)."""
+        return (
+            number in self.effective_from
+            or self.valid_from[number] != BEGINNING
+            or self.event[number] != NO_TIME
+        )
+
+    def above(self, number: int) -> list[Link]:
+        """Return the stored links whose older fact is this one."""
+        return self.links.above.get(number, [])
+
+    def below(self, number: int) -> list[Link]:
+        """Return the stored links whose newer fact is this one."""
+        return self.links.below.get(number, [])
+
+    def ingest(self, number: int) -> int:
+        """Return when the store recorded the fact."""
+        return self.ingested[number]
+
+    def numbers(self, *, hidden: bool = False) -> list[int]:
+        """Return the numbers of all live (or all hidden) facts and documents, ascending."""
+        if hidden:
+            return list(self.hidden)
+        owner = self.unit_owner
+        return [n for n, p in enumerate(self.presence) if p == LIVE and n not in owner]
+
+    @property
+    def fact_count(self) -> int:
+        """How many facts and documents are live."""
+        return self.presence.count(LIVE) - sum(c - 1 for n, c in self.unit_counts.items() if self.is_live(n))
+
+
+def new_state(settings: SpaceRecord) -> SpaceState:
+    """Return the state of a space that holds nothing but its settings."""
+    return SpaceState(
+        settings=settings, profile=get_profile(settings.profile), index=new_index(settings.k1, settings.b)
+    )
+
+
+def end_or_forever(value: int | None) -> int:
+    return FOREVER if value is None else value
