@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -197,7 +198,7 @@ def _add_symbols(terms: ChunkTerms, chunk: str, text: str, letters: str) -> None
         symbols = (c for c, letter in zip(text, letters, strict=True) if letter not in _NO_SYMBOL)
         terms.ask_last(list(dict.fromkeys(symbols))[:SYMBOLS_MAX])
         return
-    visible = _without_blanks(text) or _without_blanks(chunk)
+    visible = _without_blanks(text) or _signs(chunk)
     if visible:
         terms.ask_last([visible[:SYMBOLS_MAX]])
     if len(visible) > 1:
@@ -206,3 +207,9 @@ def _add_symbols(terms: ChunkTerms, chunk: str, text: str, letters: str) -> None
 
 def _without_blanks(text: str) -> str:
     return "".join(character for character in text if not is_blank(character))
+
+
+def _signs(chunk: str) -> str:
+    """Return the characters of a chunk that normalises to nothing, such as vowel signs without a letter."""
+    decomposed = unicodedata.normalize("NFKD", "".join(sorted(set(chunk))))
+    return _without_blanks("".join(sorted(set(decomposed))))

@@ -7,11 +7,17 @@ import re
 GROUPS_MAX = 6
 DIGITS_MIN, DIGITS_MAX = 5, 15  # from a short local number to E.164's longest
 
-_SEPARATOR = r"(?:\)?[ \-\u00a0\u2009\u202f]\(?|\))"
-_RUN = re.compile(
-    r"(?<![0-9A-Za-z.,])[0-9]+(?![0-9A-Za-z])(?:" + _SEPARATOR + r"[0-9]+(?![0-9A-Za-z]|[.,][0-9]))+"
+_SPACES = "\u00a0\u2009\u202f"
+# A group ends where no letter follows. Beyond ASCII only spaces, quotes and Chinese, Japanese and Korean text
+# may follow, so that a composed and a decomposed letter count alike.
+_FREE_BEYOND_ASCII = (
+    _SPACES + "\u1100-\u11ff\u2010-\u201f\u3000-\u30ff\u3400-\u9fff\uac00-\ud7a3\uf900-\ufaff"
+    "\uff00-\uffef\U00020000-\U0003ffff"
 )
-_TWO_GROUPS = re.compile(r"[0-9][) \-\u00a0\u2009\u202f]+\(?[0-9]")
+_TIED = rf"[0-9A-Za-z]|[^\x00-\x7f{_FREE_BEYOND_ASCII}]"
+_SEPARATOR = rf"(?:\)?[ \-{_SPACES}]\(?|\))"
+_RUN = re.compile(rf"(?<![.,])(?<!{_TIED})[0-9]+(?!{_TIED})(?:{_SEPARATOR}[0-9]+(?!{_TIED}|[.,][0-9]))+")
+_TWO_GROUPS = re.compile(rf"[0-9][) \-{_SPACES}]+\(?[0-9]")
 _GROUP = re.compile(r"[0-9]+")
 
 
