@@ -110,6 +110,15 @@ def checked_choice(value: str, field: str, allowed: tuple[str, ...]) -> str:
     return value
 
 
+def refuse_empty_interval(valid_from: int, valid_to: int) -> None:
+    """Raise InvalidRequest unless valid_from lies before valid_to."""
+    if valid_to <= valid_from:
+        raise InvalidRequest(
+            f"valid_to ({valid_to}) must lie after valid_from ({valid_from}); valid_to is exclusive",
+            field="valid_to",
+        )
+
+
 def checked_reason(value: str | None) -> str | None:
     if value is None:
         return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from perdure.memory.receipts import lose_receipts
-from perdure.space.draft import Draft
+from perdure.space.draft import Deferred, Draft
 from perdure.temporal.links import relinks
 
 
@@ -15,6 +15,8 @@ def remove(draft: Draft, numbers: Iterable[int], *, replaced: bool = False) -> N
     Links over the removed facts are bridged first; the records, the bytes and the links go together.
     """
     gone = set(numbers)
+    if any(number >= draft.state.next_number for number in gone):
+        raise Deferred
     bridges = relinks(gone, draft)
     state = draft.state
     seqs = sorted(

@@ -40,10 +40,8 @@ def telling_of(fact: NewFact, profile: Profile, extractor: EntityExtractor | Non
     text = checks.checked_fact_text(fact.text)
     start = find_millis(fact.valid_from, field="valid_from")
     end = find_millis(fact.valid_to, field="valid_to")
-    if start is not None and end is not None and end <= start:
-        raise InvalidRequest(
-            f"valid_to ({end}) must lie after valid_from ({start}); valid_to is exclusive", field="valid_to"
-        )
+    if start is not None and end is not None:
+        checks.refuse_empty_interval(start, end)
     supersedes = _checked_ids(fact.supersedes)
     told_id = None if fact.id is None else checked_id(fact.id)
     if told_id in supersedes:

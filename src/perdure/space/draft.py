@@ -13,6 +13,7 @@ from typing import NamedTuple, Protocol
 
 from perdure.base.ids import keyed_hash
 from perdure.log.records import (
+    AnnotationRecord,
     EndRecord,
     FactRecord,
     LinkRecord,
@@ -22,10 +23,14 @@ from perdure.log.records import (
 )
 from perdure.space.facts import FactReader
 from perdure.space.state import Receipt, SpaceState, end_or_forever
-from perdure.temporal.columns import FOREVER, RETRACTED, begins_at
+from perdure.temporal.columns import RETRACTED, begins_at
 from perdure.temporal.links import Link, LinkKind
 
 RECEIPT_DOMAIN = b"receipt"
+
+
+class Deferred(Exception):  # noqa: N818 - a signal between plan and leader, never seen by callers
+    """The plan removes what an earlier request of the same transaction adds: it goes into the next one."""
 
 
 class Base(Protocol):
@@ -39,13 +44,14 @@ class Base(Protocol):
     def below(self, number: int) -> Sequence[Link]: ...
     def eff(self, number: int) -> int: ...
     def ingest(self, number: int) -> int: ...
-    def is_dated(self, number: int) -> bool: ...
     def find_number(self, id_: str) -> int | None: ...
     def fact(self, number: int) -> FactRecord: ...
     def slot(self, subject: str) -> Sequence[int]: ...
     def receipt(self, key: bytes) -> Receipt | None: ...
     def is_blocked(self, digest: bytes) -> bool: ...
     def valid_to(self, number: int) -> int: ...
+    def ends(self, number: int) -> Sequence[EndRecord]: ...
+    def annotation(self, number: int) -> AnnotationRecord | None: ...
 
 
 class StateBase:
@@ -55,7 +61,7 @@ class StateBase:
         self.state, self._reader = state, reader
         self.exists, self.is_live = state.exists, state.is_live
         self.above, self.below = state.above, state.below
-        self.eff, self.ingest, self.is_dated = state.eff, state.ingest, state.is_dated
+        self.eff, self.ingest = state.eff, state.ingest
 
     @property
     def next_number(self) -> int:
@@ -79,6 +85,12 @@ class StateBase:
     def valid_to(self, number: int) -> int:
         return self.state.valid_to[number]
 
+    def ends(self, number: int) -> Sequence[EndRecord]:
+        return self.state.ends.get(number, ())
+
+    def annotation(self, number: int) -> AnnotationRecord | None:
+        return self.state.annotations.get(number)
+
 
 class Planned(NamedTuple):
     """A record of the plan; for a fact also its analysed units, made before any lock."""
@@ -98,11 +110,13 @@ class Draft:
         self._facts: dict[int, FactRecord] = {}
         self._ids: dict[str, int] = {}
         self._removed: set[int] = set()
+        self._restored: set[int] = set()
         self._above: dict[int, list[Link]] = {}
         self._below: dict[int, list[Link]] = {}
         self._slots: dict[str, array[int]] = {}
         self._receipts: dict[bytes, Receipt] = {}
-        self._ends: dict[int, int] = {}
+        self._ends: dict[int, list[EndRecord]] = {}
+        self._annotations: dict[int, AnnotationRecord] = {}
 
     @property
     def next_number(self) -> int:
@@ -112,7 +126,8 @@ class Draft:
         return number not in self._removed and (number in self._facts or self._base.exists(number))
 
     def is_live(self, number: int) -> bool:
-        return number not in self._removed and (number in self._facts or self._base.is_live(number))
+        known = number in self._facts or number in self._restored or self._base.is_live(number)
+        return known and number not in self._removed
 
     def above(self, number: int) -> Sequence[Link]:
         return self._links(self._base.above(number), self._above.get(number))
@@ -143,12 +158,6 @@ class Draft:
         record = self._facts.get(number)
         return self._base.ingest(number) if record is None else record.ingest_time
 
-    def is_dated(self, number: int) -> bool:
-        record = self._facts.get(number)
-        if record is None:
-            return self._base.is_dated(number)
-        return any(t is not None for t in (record.effective_from, record.valid_from, record.event_time))
-
     def find_number(self, id_: str) -> int | None:
         number = self._ids.get(id_)
         if number is None:
@@ -171,9 +180,26 @@ class Draft:
     def valid_to(self, number: int) -> int:
         """Return until when the fact holds, ends and retractions included."""
         told = self._facts.get(number)
-        if told is None:
-            return min(self._base.valid_to(number), self._ends.get(number, FOREVER))
-        return min(end_or_forever(told.valid_to), self._ends.get(number, FOREVER))
+        valid_to = self._base.valid_to(number) if told is None else end_or_forever(told.valid_to)
+        return min([valid_to, *(RETRACTED if end.at is None else end.at for end in self._ends.get(number, ()))])
+
+    def ends(self, number: int) -> Sequence[EndRecord]:
+        """Return the ends told of the fact, in order."""
+        under = () if number in self._facts else self._base.ends(number)
+        return (*under, *self._ends.get(number, ()))
+
+    def annotation(self, number: int) -> AnnotationRecord | None:
+        """Return the annotations given after the fact was told, if any."""
+        over = self._annotations.get(number)
+        if over is not None or number in self._facts:
+            return over
+        return self._base.annotation(number)
+
+    def holds(self, number: int) -> bool:
+        """Whether the number is the first of a fact that this plan (or one below it) adds."""
+        if number in self._facts:
+            return True
+        return isinstance(self._base, Draft) and self._base.holds(number)
 
     # What a plan does.
 
@@ -185,9 +211,13 @@ class Draft:
         self._ids[record.id] = record.number
         self._next += len(units)
 
+    def restore(self, number: int) -> None:
+        """See a hidden fact as live for the rest of the plan (its record is added apart)."""
+        self._restored.add(number)
+
     def enter_slot(self, number: int) -> None:
         """Put a fact of this plan among those of its subject, so that later members see it there."""
-        subject = self._facts[number].subject
+        subject = self.fact(number).subject
         assert subject is not None
         order = self._own_slot(subject)
         place = bisect_left(order, (self.eff(number), number), key=lambda n: (self.eff(n), n))
@@ -203,9 +233,9 @@ class Draft:
         self._below.setdefault(link.newer, []).append(link)
 
     def remove(self, numbers: Sequence[int], seqs: Sequence[int], *, replaced: bool = False) -> None:
-        """Remove facts that exist in the log and erase these seqs (theirs and what they own)."""
+        """Remove facts that the log holds and erase these seqs (theirs and what they own)."""
         self.planned.append(
-            Planned(RemovalRecord(tuple(numbers), self._log_rows(), tuple(seqs), self.now, replaced))
+            Planned(RemovalRecord(tuple(numbers), self.state.next_number, tuple(seqs), self.now, replaced))
         )
         self.erased.extend(seqs)
         for number in numbers:
@@ -216,9 +246,6 @@ class Draft:
                     order.remove(number)
         self._removed.update(numbers)
 
-    def _log_rows(self) -> int:
-        return self.state.next_number
-
     def add(self, record: Record) -> None:
         """Add a record that no later question of this plan depends on."""
         assert not isinstance(record, FactRecord | LinkRecord | RemovalRecord)
@@ -226,8 +253,9 @@ class Draft:
         if isinstance(record, ReceiptRecord):
             self._receipts[record.key] = Receipt(record, 0)
         elif isinstance(record, EndRecord):
-            at = RETRACTED if record.at is None else record.at
-            self._ends[record.number] = min(at, self._ends.get(record.number, FOREVER))
+            self._ends.setdefault(record.number, []).append(record)
+        elif isinstance(record, AnnotationRecord):
+            self._annotations[record.number] = record
 
     def _own_slot(self, subject: str) -> array[int]:
         order = self._slots.get(subject)
@@ -243,13 +271,15 @@ class Draft:
         self._facts.update(other._facts)
         self._ids.update(other._ids)
         self._removed |= other._removed
+        self._restored |= other._restored
         for mine, theirs in ((self._above, other._above), (self._below, other._below)):
             for number, links in theirs.items():
                 mine.setdefault(number, []).extend(links)
         self._slots.update(other._slots)
         self._receipts.update(other._receipts)
-        for number, at in other._ends.items():
-            self._ends[number] = min(at, self._ends.get(number, FOREVER))
+        for number, ends in other._ends.items():
+            self._ends.setdefault(number, []).extend(ends)
+        self._annotations.update(other._annotations)
 
     def receipt_key(self, operation: str, key: str) -> bytes:
         """Return the digest under which an answer to this operation is kept."""

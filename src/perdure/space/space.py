@@ -20,7 +20,7 @@ from perdure.log.records import FactRecord, RemovalRecord, SpaceRecord, decode, 
 from perdure.model.namespace import Namespace
 from perdure.space import snapshot
 from perdure.space.apply import Prepared, apply_all, metadata_pairs, prepare
-from perdure.space.draft import Draft, StateBase
+from perdure.space.draft import Deferred, Draft, StateBase
 from perdure.space.facts import FactReader
 from perdure.space.idmap import id_hash
 from perdure.space.locks import SharedLock
@@ -242,37 +242,45 @@ class Space:
                 request.done = True
 
     def _write_group(self, group: Sequence[Request[object]]) -> None:
+        while group:
+            group = self._write_once(group)
+
+    def _write_once(self, group: Sequence[Request[object]]) -> list[Request[object]]:
+        """Plan and write the group in one transaction; return the requests that must go into the next."""
         for _ in range(WRITE_ATTEMPTS):
             state, reader = self._fresh_view()
             whole = Draft(StateBase(state, reader), state, self.log.secret, self.now(state))
             self._planner = threading.get_ident()
             try:
-                for request in group:
-                    self._plan(request, whole, single=len(group) == 1)
+                later = [r for r in group if not self._plan(r, whole, single=len(group) == 1)]
             finally:
                 self._planner = None
             try:
                 if whole.planned:
                     self._append(state, reader, whole)
-                return
+                return later
             except Conflict as conflict:
                 # A log whose writer turn does not reach other processes: plan again on what they wrote.
                 if conflict.kind != "head":
                     raise
         raise Busy(f"other writers were faster {WRITE_ATTEMPTS} times in a row; retry")
 
-    def _plan(self, request: Request[object], whole: Draft, *, single: bool) -> None:
+    def _plan(self, request: Request[object], whole: Draft, *, single: bool) -> bool:
+        """Plan one request into the whole. False when it has to wait for what the whole adds."""
         draft = whole if single else Draft(whole, whole.state, whole.secret, whole.now)
         request.error = None
         try:
             request.reply = request.plan(draft)
+        except Deferred:
+            return False
         except Exception as error:  # noqa: BLE001 - raised again on the caller's own thread
             request.error = error
             if single:
                 draft.planned.clear()
-            return
+            return True
         if not single:
             whole.absorb(draft)
+        return True
 
     def _append(self, state: SpaceState, reader: FactReader, draft: Draft) -> None:
         number = self._number

@@ -147,13 +147,6 @@ class SpaceState:
             return event
         return self.ingested[number]
 
-    def is_dated(self, number: int) -> bool:
-        """Whether the fact was told a time of its own (not only the store's ingest time)."""
-        return (
-            number in self.effective_from
-            or self.valid_from[number] != BEGINNING
-            or self.event[number] != NO_TIME
-        )
 
     def above(self, number: int) -> list[Link]:
         """Return the stored links whose older fact is this one."""

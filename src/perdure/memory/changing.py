@@ -1,0 +1,248 @@
+"""Planning what is said of a stored fact: corrections, ends, retractions, annotations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from perdure.base.canonical import canonical_json, decode_json
+from perdure.base.ids import derived_id
+from perdure.base.text import folded, folded_space
+from perdure.contract import limits
+from perdure.errors import Conflict, InvalidRequest, NotFound
+from perdure.log.records import AnnotationRecord, EndRecord, FactRecord, ReceiptItem
+from perdure.memory import checks
+from perdure.memory.blocks import refuse_blocked
+from perdure.memory.receipts import Keyed
+from perdure.memory.remembering import status_of
+from perdure.memory.telling import payload
+from perdure.model.status import Status
+from perdure.space.draft import Draft
+from perdure.temporal.columns import RETRACTED
+from perdure.temporal.links import copied_links
+
+UNSET = msgspec.UNSET
+SHOWN_MAX = 20  # ids that a conflict lists
+
+
+def find_live(draft: Draft, id_: str) -> int:
+    """Return the number of a visible fact; raises NotFound (documents are no facts)."""
+    number = draft.find_number(id_)
+    if number is None or not draft.is_live(number):
+        raise NotFound("no fact of this space has that id", field="id")
+    if draft.fact(number).version:
+        raise NotFound("that id is a document; facts alone have a history", field="id")
+    return number
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The fact that a correction replaces: exactly one of id, its text, or a part of it."""
+
+    id: str | None
+    text: str | None
+    containing: str | None
+
+    def find(self, draft: Draft) -> int:
+        """Return the one fact meant.
+
+        Raises NotFound for none and Conflict(kind="several") listing the ids for several.
+        """
+        if self.id is not None:
+            return find_live(draft, self.id)
+        found = [number for number in current_numbers(draft) if self._matches(draft.fact(number).text)]
+        if not found:
+            raise NotFound("no current fact has that text", field="text" if self.text else "containing")
+        if len(found) > 1:
+            ids = sorted(draft.fact(number).id for number in found)
+            raise Conflict(
+                f"{len(found)} current facts match; name one by id",
+                kind="several",
+                ids=ids[:SHOWN_MAX],
+                count=len(found),
+            )
+        return found[0]
+
+    def _matches(self, text: str) -> bool:
+        if self.text is not None:
+            return folded_space(text) == folded_space(self.text)
+        assert self.containing is not None
+        return folded(self.containing) in folded(text)
+
+
+def current_numbers(draft: Draft) -> list[int]:
+    """Return the numbers of the facts that are current at the plan's now, ascending."""
+    state = draft.state
+    known = [n for n in state.numbers() if n not in state.plain]
+    added = range(state.next_number, draft.next_number)
+    return [
+        n
+        for n in (*known, *(n for n in added if draft.holds(n)))
+        if draft.is_live(n) and status_of(draft, n) is Status.CURRENT
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Correction:
+    """The new text and what is given anew; everything left UNSET is inherited."""
+
+    target: Target
+    text: str
+    units: tuple[list[str], ...]
+    given: dict[str, Any]  # fields of FactRecord, checked
+    id: str | None
+
+
+def plan_correct(draft: Draft, correction: Correction, keyed: Keyed) -> tuple[ReceiptItem, bool]:
+    """Plan the corrected fact; return its receipt and whether it was created now."""
+    kept = keyed.find(draft)
+    if kept is not None:
+        return kept[0], False
+    old = correction.target.find(draft)
+    content = _inherited(draft, old, correction)
+    number = draft.find_number(content.id)
+    if number is not None:
+        stored = draft.fact(number)
+        if not any(link.older == old for link in draft.below(number)) or stored.text != content.text:
+            raise Conflict("this id is stored with other content; choose another", kind="id", field="id")
+        item = ReceiptItem(number, "existing", status_of(draft, number).value, (old,))
+        keyed.keep(draft, (item,))
+        return item, False
+    refuse_blocked(draft, content.id, content.text)
+    draft.add_fact(content, correction.units)
+    if content.subject is not None:
+        draft.enter_slot(content.number)
+    # A fact with an event time alone holds at every instant, so the mistake must not show before it either.
+    dated = draft.fact(old).valid_from is not None
+    above = []
+    for link in copied_links(old, content.number, draft, dated=dated):
+        draft.add_link(link, told=(link.newer, link.older) == (content.number, old))
+        if link.older == content.number:
+            above.append(link.newer)
+    for end in draft.ends(old):
+        draft.add(EndRecord(content.number, end.at, end.recorded_at, end.reason))
+    status = status_of(draft, content.number).value
+    item = ReceiptItem(content.number, "created", status, (old,), tuple(sorted(above)))
+    keyed.keep(draft, (item,))
+    return item, True
+
+
+def _inherited(draft: Draft, old: int, correction: Correction) -> FactRecord:
+    known = draft.fact(old)
+    seen = draft.annotation(old)
+    content = FactRecord(
+        number=draft.next_number,
+        id="",
+        text=correction.text,
+        ingest_time=draft.now,
+        subject=known.subject,
+        valid_from=known.valid_from,
+        valid_to=known.valid_to,
+        event_time=known.event_time,
+        metadata=known.metadata if seen is None or seen.metadata is None else seen.metadata,
+        entities=known.entities,
+        extracted=known.extracted,
+        tags=known.tags if seen is None else seen.tags,
+        kind=known.kind if seen is None else seen.kind,
+        importance=known.importance if seen is None else seen.importance,
+        pinned=known.pinned if seen is None else seen.pinned,
+        effective_from=None if "valid_from" in correction.given else draft.eff(old),
+    )
+    content = msgspec.structs.replace(content, **correction.given)
+    if content.valid_from is not None and content.valid_to is not None:
+        checks.refuse_empty_interval(content.valid_from, content.valid_to)
+    id_ = correction.id or derived_id(canonical_json(payload(content, (known.id,))))
+    if id_ == known.id:
+        raise InvalidRequest("a correction needs an id of its own, not that of the corrected fact", field="id")
+    return msgspec.structs.replace(content, id=id_)
+
+
+def plan_end(draft: Draft, id_: str, at: int | None, reason: str | None, keyed: Keyed) -> int:
+    """Close the fact's validity at `at` (default now); return its number.
+
+    Ending again at the same instant changes nothing.
+    """
+    kept = keyed.find(draft)
+    if kept is not None:
+        return kept[0].number
+    number = find_live(draft, id_)
+    at = draft.now if at is None else at
+    start = draft.fact(number).valid_from
+    if start is not None and at <= start:
+        raise InvalidRequest(
+            f"at ({at}) must lie after valid_from ({start}); to say that it was never true use retract",
+            field="at",
+        )
+    closed = draft.valid_to(number)
+    if at > closed:
+        shown = "retracted" if closed == RETRACTED else f"closed at {closed} already"
+        raise InvalidRequest(f"at ({at}) lies after the fact's end: it was {shown}", field="at")
+    if at < closed:
+        draft.add(EndRecord(number, at, draft.now, reason))
+    keyed.keep(draft, (ReceiptItem(number, "existing", ""),))
+    return number
+
+
+def plan_retract(draft: Draft, id_: str, reason: str | None, keyed: Keyed) -> int:
+    """Say that the fact was never true; return its number. Repeating it changes nothing."""
+    kept = keyed.find(draft)
+    if kept is not None:
+        return kept[0].number
+    number = find_live(draft, id_)
+    if draft.valid_to(number) != RETRACTED:
+        draft.add(EndRecord(number, None, draft.now, reason))
+    keyed.keep(draft, (ReceiptItem(number, "existing", ""),))
+    return number
+
+
+def plan_annotate(draft: Draft, id_: str, changes: dict[str, Any], keyed: Keyed) -> int:
+    """Change annotations (`changes` holds the checked new values); return the fact's number."""
+    kept = keyed.find(draft)
+    if kept is not None:
+        return kept[0].number
+    number = find_live(draft, id_)
+    told, seen = draft.fact(number), draft.annotation(number)
+    before = AnnotationRecord(
+        number,
+        told.tags if seen is None else seen.tags,
+        told.kind if seen is None else seen.kind,
+        told.importance if seen is None else seen.importance,
+        told.pinned if seen is None else seen.pinned,
+        None if seen is None else seen.metadata,
+        draft.now,
+    )
+    after = msgspec.structs.replace(before, **changes)
+    if not _equal(before, after, told):
+        draft.add(after)
+    keyed.keep(draft, (ReceiptItem(number, "existing", ""),))
+    return number
+
+
+def _equal(before: AnnotationRecord, after: AnnotationRecord, told: FactRecord) -> bool:
+    def shown(record: AnnotationRecord) -> bytes:
+        metadata = told.metadata if record.metadata is None else record.metadata
+        return canonical_json(None if metadata is None else decode_json(metadata))
+
+    same = msgspec.structs.replace(before, metadata=None) == msgspec.structs.replace(after, metadata=None)
+    return same and shown(before) == shown(after)
+
+
+CHECKED: dict[str, Callable[[Any], Any]] = {
+    "tags": lambda value: checks.checked_names(value, "tags", limits.TAGS_MAX),
+    "kind": checks.checked_kind,
+    "importance": checks.checked_importance,
+    "pinned": lambda value: checks.checked_flag(value, "pinned"),
+    "metadata": lambda value: checks.json_bytes(checks.checked_metadata(value) or {}),
+}
+
+
+def checked_annotations(**told: Any) -> dict[str, Any]:
+    """Return the given annotations checked; those left UNSET are absent. None clears kind and importance."""
+    changes = {name: CHECKED[name](value) for name, value in told.items() if value is not UNSET}
+    if not changes:
+        raise InvalidRequest("annotate needs at least one of tags, kind, importance, pinned, metadata")
+    return changes
+

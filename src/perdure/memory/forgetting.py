@@ -1,0 +1,118 @@
+"""Planning a forget, soft or physical, and its undoing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from perdure.log.records import BlockRecord, HideRecord, RestoreRecord, UnblockRecord
+from perdure.memory.blocks import id_block, text_block
+from perdure.memory.receipts import Keyed
+from perdure.memory.removing import remove
+from perdure.memory.scopes import Scope
+from perdure.memory.slots import policy_links
+from perdure.policies.supersession import SupersessionPolicy
+from perdure.space.draft import Draft
+from perdure.temporal.links import component, relinks
+
+
+@dataclass(frozen=True, slots=True)
+class ForgetRules:
+    """How to forget what the scope finds."""
+
+    include_chain: bool
+    dry_run: bool
+    soft: bool
+    block: bool
+    frontier_max: int
+
+
+def plan_forget(draft: Draft, scope: Scope, rules: ForgetRules, keyed: Keyed) -> tuple[str, ...]:
+    """Plan the forget; return the ids that go, sorted. A dry run plans nothing.
+
+    Removal, re-links, lost receipts and blocks are one transaction. The answer to a replayed key names
+    no ids, since they are gone.
+    """
+    if keyed.find(draft) is not None:
+        return ()
+    found = selected(draft, scope, rules)
+    if rules.soft:
+        found = [number for number in found if draft.is_live(number)]
+    ids = tuple(sorted(draft.fact(number).id for number in found))
+    if rules.dry_run:
+        return ids
+    if rules.block and found:
+        _block(draft, found)
+    if found and rules.soft:
+        bridges = relinks(set(found), draft)
+        draft.add(HideRecord(tuple(found), draft.now))
+        for link in bridges:
+            draft.add_link(link)
+    elif found:
+        remove(draft, found)
+    keyed.keep(draft, ())
+    return ids
+
+
+def selected(draft: Draft, scope: Scope, rules: ForgetRules) -> list[int]:
+    """Return the numbers that the scope and, if asked, their chains name, ascending."""
+    found = set(scope(draft))
+    if rules.include_chain:
+        chains: set[int] = set()
+        for number in sorted(found):
+            if number not in chains:
+                chains |= component(number, draft, frontier_limit=rules.frontier_max)
+        found |= chains
+    return sorted(found)
+
+
+def _block(draft: Draft, numbers: Sequence[int]) -> None:
+    digests = {
+        digest
+        for number in numbers
+        for digest in (
+            id_block(draft.state, draft.fact(number).id),
+            text_block(draft.state, draft.fact(number).text),
+        )
+    }
+    fresh = sorted(digest for digest in digests if not draft.is_blocked(digest))
+    if fresh:
+        draft.add(BlockRecord(tuple(fresh), draft.now))
+
+
+def plan_restore(
+    draft: Draft, ids: Sequence[str], policy: SupersessionPolicy, keyed: Keyed
+) -> tuple[str, ...]:
+    """Plan the return of hidden facts; return the ids that came back, sorted. Others are ignored.
+
+    The subject policy runs for each as for an arrival with its old number, in that order; links that
+    were bridged while it was hidden stay.
+    """
+    if keyed.find(draft) is not None:
+        return tuple(sorted(ids))
+    numbers = sorted(
+        {n for id_ in ids if (n := draft.find_number(id_)) is not None and n in draft.state.hidden}
+    )
+    if numbers:
+        draft.add(RestoreRecord(tuple(numbers), draft.now))
+        for number in numbers:
+            draft.restore(number)
+            fact = draft.fact(number)
+            if fact.subject is not None:
+                draft.enter_slot(number)
+                policy_links(draft, fact, policy)
+    keyed.keep(draft, ())
+    return tuple(sorted(draft.fact(number).id for number in numbers))
+
+
+def plan_unblock(draft: Draft, ids: Sequence[str], texts: Sequence[str], keyed: Keyed) -> int:
+    """Plan the lifting of blocks on these ids and texts; return how many digests were blocked."""
+    if keyed.find(draft) is not None:
+        return 0
+    state = draft.state
+    digests = {id_block(state, id_) for id_ in ids} | {text_block(state, text) for text in texts}
+    known = sorted(digest for digest in digests if draft.is_blocked(digest))
+    if known:
+        draft.add(UnblockRecord(tuple(known), draft.now))
+    keyed.keep(draft, ())
+    return len(known)

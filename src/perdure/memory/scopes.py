@@ -1,0 +1,177 @@
+"""The scopes of forget: exactly one, each an exact predicate over facts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from pyroaring import BitMap
+
+from perdure.base.ids import checked_id
+from perdure.base.instants import to_millis
+from perdure.base.text import folded, folded_space
+from perdure.contract import limits
+from perdure.base.canonical import checked_json, checked_text
+from perdure.errors import InvalidRequest
+from perdure.memory import checks
+from perdure.space.apply import pair_digest
+from perdure.space.draft import Draft
+from perdure.space.state import NO_TIME, SpaceState
+from perdure.temporal.columns import BEGINNING
+
+SCOPES = (
+    "ids",
+    "subject",
+    "entity",
+    "ingested_before",
+    "event_before",
+    "matching",
+    "tag",
+    "text",
+    "containing",
+    "kind",
+    "filter",
+    "all",
+)
+Scope = Callable[[Draft], list[int]]
+"""Returns the numbers of the facts that a scope means, hidden ones included, ascending."""
+
+
+def scope_of(**told: Any) -> Scope:
+    """Return the one scope that was told; raises InvalidRequest for none, several or a bad value."""
+    named = [name for name in SCOPES if told.get(name) is not None and told[name] is not False]
+    if len(named) != 1:
+        given = "none" if not named else ", ".join(named)
+        raise InvalidRequest(f"forget takes exactly one of {', '.join(SCOPES)}; given: {given}", field="scope")
+    name = named[0]
+    return _MAKERS[name](told[name])
+
+
+def facts_of(draft: Draft) -> list[int]:
+    """Return all facts (no documents), live and hidden, ascending."""
+    state = draft.state
+    live = (n for n in state.numbers() if n not in state.plain)
+    return sorted((*live, *state.hidden))
+
+
+def _ids(value: Any) -> Scope:
+    if isinstance(value, str | bytes) or not isinstance(value, Iterable):
+        raise InvalidRequest(f"ids must be a list of ids, got {type(value).__name__}", field="ids")
+    ids = [checked_id(id_, field="ids") for id_ in value]
+
+    def find(draft: Draft) -> list[int]:
+        numbers = (draft.find_number(id_) for id_ in ids)
+        return sorted({number for number in numbers if number is not None})
+
+    return find
+
+
+def _subject(value: Any) -> Scope:
+    subject = checks.checked_name(value, "subject")
+
+    def find(draft: Draft) -> list[int]:
+        state = draft.state
+        hidden = [n for n in state.hidden if state.subject_of.get(n) == subject]
+        return sorted((*state.subjects.get(subject, ()), *hidden))
+
+    return find
+
+
+def _posted(value: Any, field: str, table: Callable[[SpaceState], Mapping[str, BitMap]]) -> Scope:
+    name = checks.checked_name(value, field)
+    return lambda draft: list(table(draft.state).get(name, ()))
+
+
+def _kind(value: Any) -> Scope:
+    kind = checks.checked_kind(value)
+    return lambda draft: list(draft.state.kinds.get(kind or "", ()))
+
+
+def _ingested_before(value: Any) -> Scope:
+    moment = to_millis(value, field="ingested_before")
+    return lambda draft: [n for n in facts_of(draft) if draft.ingest(n) < moment]
+
+
+def _event_before(value: Any) -> Scope:
+    moment = to_millis(value, field="event_before")
+    return lambda draft: [n for n in facts_of(draft) if event_or_start(draft.state, n) < moment]
+
+
+def event_or_start(state: SpaceState, number: int) -> int:
+    """Return event_time, else valid_from, else ingest_time (another order than that of eff)."""
+    if (event := state.event[number]) != NO_TIME:
+        return event
+    if (start := state.valid_from[number]) != BEGINNING:
+        return start
+    return state.ingested[number]
+
+
+def _matching(value: Any, field: str) -> Scope:
+    pairs = checked_equalities(value, field)
+    return lambda draft: list(numbers_with(draft.state, pairs, draft.secret))
+
+
+def checked_equalities(value: Any, field: str) -> dict[str, Any]:
+    """Return a checked, non-empty object of metadata keys and the values they must equal."""
+    found = checked_json(value, field=field, bytes_max=limits.METADATA_BYTES_MAX)
+    if not found:
+        raise InvalidRequest(f"{field} is empty and would match everything; name a key", field=field)
+    operators = [key for key in found if key.startswith("$")]
+    if operators:
+        raise InvalidRequest(
+            f"{field} has {len(operators)} keys that begin with $; this build matches metadata by equality only",
+            field=field,
+        )
+    nested = [k for k, v in found.items() if isinstance(v, dict) and any(str(i).startswith("$") for i in v)]
+    if nested:
+        raise InvalidRequest(
+            f"{field} has {len(nested)} values with operators ($…); this build matches by equality only",
+            field=field,
+        )
+    return found
+
+
+def numbers_with(state: SpaceState, pairs: Mapping[str, Any], secret: bytes) -> BitMap:
+    """Return the facts whose metadata has every one of these pairs at its top level."""
+    found: BitMap | None = None
+    for key, value in pairs.items():
+        posting = state.metadata.get(pair_digest(key, value, secret))
+        if not posting:
+            return BitMap()
+        found = posting.copy() if found is None else found & posting
+    return BitMap() if found is None else found
+
+
+def _text(value: Any) -> Scope:
+    wanted = folded_space(checked_text(value, field="text"))
+    if not wanted:
+        raise InvalidRequest("text is blank", field="text")
+    return lambda draft: [n for n in facts_of(draft) if folded_space(draft.fact(n).text) == wanted]
+
+
+def _containing(value: Any) -> Scope:
+    part = folded(checked_text(value, field="containing"))
+    if not part:
+        raise InvalidRequest("containing is blank and would match everything", field="containing")
+    return lambda draft: [n for n in facts_of(draft) if part in folded(draft.fact(n).text)]
+
+
+def _all(value: Any) -> Scope:
+    checks.checked_flag(value, "all")
+    return facts_of
+
+
+_MAKERS: dict[str, Callable[[Any], Scope]] = {
+    "ids": _ids,
+    "subject": _subject,
+    "entity": lambda value: _posted(value, "entity", lambda state: state.entities),
+    "ingested_before": _ingested_before,
+    "event_before": _event_before,
+    "matching": lambda value: _matching(value, "matching"),
+    "tag": lambda value: _posted(value, "tag", lambda state: state.tags),
+    "text": _text,
+    "containing": _containing,
+    "kind": _kind,
+    "filter": lambda value: _matching(value, "filter"),
+    "all": _all,
+}
