@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Literal, cast
 from perdure.base.canonical import canonical_json
 from perdure.contract import limits as contract_limits
 from perdure.errors import InvalidRequest
+from perdure.lexical.bm25 import K1_MAX
 from perdure.policies.choices import (
     CONSOLIDATION,
     FORGETTING,
@@ -35,7 +36,6 @@ History = Literal["current", "all", "historical"]
 HISTORIES: tuple[History, ...] = ("current", "all", "historical")
 OnIdConflict = Literal["reject", "replace"]
 PROFILES = ("english.v1",)
-K1_MAX = 1_000.0  # usual values are 0.5 to 2; the bound keeps every score a finite float64
 RECEIPT_DAYS_MAX = 36_500
 
 
