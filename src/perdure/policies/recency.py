@@ -111,10 +111,10 @@ class ExponentialRecency:
 
         Bit for bit what `factor` gives for each.
         """
+        exponents = -(np.maximum(ages, 0.0) / self.half_life_ms)
         # NumPy's own exp2 may be a vector routine that differs from libm's in the last bit.
-        return np.array(
-            [1.0 if math.isnan(value) else self._decayed(value) for value in ages.tolist()], np.float64
-        )
+        decayed = np.array([math.exp2(exponent) for exponent in exponents.tolist()], np.float64)
+        return np.where(np.isnan(ages), 1.0, np.maximum(decayed, self.floor))
 
     def _decayed(self, age_ms: float) -> float:
         return max(self.floor, math.exp2(-(max(age_ms, 0) / self.half_life_ms)))
