@@ -152,7 +152,8 @@ def _apply_fact(state: SpaceState, item: Prepared, secret: bytes) -> None:
 
 
 def _append_row(state: SpaceState, record: FactRecord | None, seq: int, terms: list[str]) -> None:
-    state.index.add(terms)
+    # A live row has a term in any case: a row without one would count as erased.
+    state.index.add(terms or ([""] if record else []))
     state.seqs.append(seq if record else 0)
     if record is None or record.version:
         ingest = event = start = BEGINNING
@@ -217,6 +218,15 @@ def _annotate(state: SpaceState, number: int, told: FactRecord | AnnotationRecor
         state.importance_of[number] = told.importance
     if told.pinned:
         state.pinned.add(number)
+    _label(state, number)
+
+
+def _label(state: SpaceState, number: int) -> None:
+    words = (*state.tags_of.get(number, ()), state.kind_of.get(number, ""))
+    if any(words):
+        state.labels.put(number, state.profile.document_terms(" ".join(words)))
+    else:
+        state.labels.drop(number)
 
 
 def _clear_annotations(state: SpaceState, number: int) -> None:
@@ -225,6 +235,7 @@ def _clear_annotations(state: SpaceState, number: int) -> None:
     _take_from(state.kinds, () if kind is None else (kind,), number)
     state.importance_of.pop(number, None)
     state.pinned.discard(number)
+    state.labels.drop(number)
 
 
 def _add_to(postings: dict[Any, BitMap], keys: Iterable[Any], number: int) -> None:
@@ -293,6 +304,7 @@ def _apply_hide(state: SpaceState, item: Prepared, secret: bytes) -> None:
             state.index.hide(row)
             state.presence[row] = HIDDEN
         state.hidden.add(number)
+        state.labels.drop(number)
         _take_from_slot(state, number)
         _mark_timed(state, number)
         for link in state.below(number):
@@ -308,6 +320,7 @@ def _apply_restore(state: SpaceState, item: Prepared, secret: bytes) -> None:
             state.index.show(row)
             state.presence[row] = LIVE
         state.hidden.discard(number)
+        _label(state, number)
         if (subject := state.subject_of.get(number)) is not None:
             insert_in_slot(state, subject, number)
         refresh_superseded(state, number)

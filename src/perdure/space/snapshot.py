@@ -24,7 +24,7 @@ from perdure.log.records import (
 )
 from perdure.space.apply import link_of
 from perdure.space.idmap import IdMap
-from perdure.space.state import Receipt, SpaceState
+from perdure.space.state import Labels, Receipt, SpaceState
 from perdure.temporal.links import LinkKind
 
 NAME = "state"
@@ -61,6 +61,7 @@ class _Snapshot(msgspec.Struct, array_like=True):
     settings: SpaceRecord
     newest_ingest: int
     index: bytes
+    labels: tuple[bytes, bytes]
     columns: list[bytes]
     presence: bytes
     ids: tuple[bytes, bytes]
@@ -89,6 +90,7 @@ def cached_state(state: SpaceState) -> Cached:
             settings=state.settings,
             newest_ingest=state.newest_ingest,
             index=state.index.dump(),
+            labels=(state.labels.index.dump(), state.labels.numbers.tobytes()),
             columns=[getattr(state, name).tobytes() for name in _COLUMNS],
             presence=bytes(state.presence),
             ids=state.ids.dump(),
@@ -138,7 +140,10 @@ def _analysis(state: SpaceState) -> str:
 def _state(snapshot: _Snapshot) -> SpaceState:
     settings = snapshot.settings
     state = SpaceState(
-        settings=settings, profile=get_profile(settings.profile), index=load_index(snapshot.index)
+        settings=settings,
+        profile=get_profile(settings.profile),
+        index=load_index(snapshot.index),
+        labels=_labels(*snapshot.labels),
     )
     state.newest_ingest = snapshot.newest_ingest
     for name, data in zip(_COLUMNS, snapshot.columns, strict=True):
@@ -162,6 +167,15 @@ def _state(snapshot: _Snapshot) -> SpaceState:
     if len(lengths) != 1:
         raise ValueError("the columns of a snapshot have different lengths")
     return state
+
+
+def _labels(index: bytes, numbers: bytes) -> Labels:
+    labels = Labels(load_index(index))
+    labels.numbers.frombytes(numbers)
+    if len(labels.numbers) != labels.index.rows:
+        raise ValueError("the label rows of a snapshot do not fit their index")
+    labels.row_of = {n: row for row, n in enumerate(labels.numbers) if labels.index.is_live(row)}
+    return labels
 
 
 def _restore_records(state: SpaceState, snapshot: _Snapshot) -> None:

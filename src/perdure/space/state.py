@@ -68,6 +68,29 @@ class LinkTable:
         self.count -= 1
 
 
+@dataclass(slots=True)
+class Labels:
+    """An index over the words of tags and kinds, for ranking by relevance.
+
+    Only facts that have any get a row; a change of annotations takes a new row.
+    """
+
+    index: LexicalIndex
+    numbers: array[int] = field(default_factory=lambda: array("i"))  # of each row
+    row_of: dict[int, int] = field(default_factory=dict)
+
+    def put(self, number: int, terms: list[str]) -> None:
+        self.drop(number)
+        if terms:
+            self.row_of[number] = self.index.add(terms)
+            self.numbers.append(number)
+
+    def drop(self, number: int) -> None:
+        row = self.row_of.pop(number, None)
+        if row is not None:
+            self.index.erase(row)
+
+
 def _without(table: dict[int, list[Link]], key: int, link: Link) -> None:
     table[key].remove(link)
     if not table[key]:
@@ -81,6 +104,7 @@ class SpaceState:
     settings: SpaceRecord
     profile: Profile
     index: LexicalIndex
+    labels: Labels
     head: Head = EMPTY
     version: int = 0
     newest_ingest: int = BEGINNING
@@ -176,7 +200,10 @@ class SpaceState:
 def new_state(settings: SpaceRecord) -> SpaceState:
     """Return the state of a space that holds nothing but its settings."""
     return SpaceState(
-        settings=settings, profile=get_profile(settings.profile), index=new_index(settings.k1, settings.b)
+        settings=settings,
+        profile=get_profile(settings.profile),
+        index=new_index(settings.k1, settings.b),
+        labels=Labels(new_index(settings.k1, settings.b)),
     )
 
 

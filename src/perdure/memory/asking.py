@@ -1,0 +1,99 @@
+"""From keyword arguments to a resolved question."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any, cast
+
+from perdure.base.canonical import checked_text
+from perdure.base.instants import Instant, find_millis
+from perdure.contract import limits
+from perdure.errors import InvalidRequest
+from perdure.lexical.profile import is_blank
+from perdure.memory import checks
+from perdure.memory.config import HISTORIES, MemoryConfig
+from perdure.memory.scopes import checked_equalities
+from perdure.search.query import OPEN, Budget, History, Question, Scope, Weighing
+
+
+class Asking:
+    """A configuration's defaults for questions, resolved once."""
+
+    def __init__(self, config: MemoryConfig) -> None:
+        self._k, self._history = config.default_k, cast(History, config.default_history)
+        self.budget = Budget(config.limits.work, config.limits.frontier, config.limits.bytes)
+        self.weighing = Weighing(config.recency_policy, config.ranking_policy, config.historical_weight)
+
+    def options(
+        self,
+        query: str,
+        *,
+        k: int | None,
+        history: str | None,
+        scope: Scope,
+        min_score: float | None,
+        candidate_limit: int | None,
+    ) -> Question:
+        """Return the question with `as_of` and `known_at` still open (0 and None)."""
+        checked_query(query)
+        if k is None:
+            k = self._k
+        else:
+            checks.checked_count(k, "k", 1, limits.K_MAX)
+        if history is None:
+            history = self._history
+        else:
+            checks.checked_choice(history, "history", HISTORIES)
+        if candidate_limit is None:
+            candidate_limit = max(limits.CANDIDATES_DEFAULT, k)
+        else:
+            checks.checked_count(candidate_limit, "candidate_limit", k, limits.CANDIDATES_MAX)
+        if min_score is not None:
+            _check_score(min_score)
+        return Question(
+            query, k, 0, None, cast(History, history), scope, min_score, candidate_limit, self.budget
+        )
+
+
+def checked_query(query: str) -> str:
+    """Return a query that asks for something: visible text of at most 65,536 bytes."""
+    checked_text(query, field="query")
+    size = len(query) if query.isascii() else len(query.encode())
+    if size > limits.QUERY_BYTES_MAX:
+        raise InvalidRequest(
+            f"query takes {size} bytes; at most {limits.QUERY_BYTES_MAX} are allowed", field="query"
+        )
+    if is_blank(query):
+        raise InvalidRequest("query is blank; use list() to enumerate facts", field="query")
+    return query
+
+
+def checked_scope(
+    *,
+    subject: str | None = None,
+    entity: str | None = None,
+    tags: Iterable[str] | None = None,
+    kind: str | None = None,
+    filter: Mapping[str, Any] | None = None,  # noqa: A002 - the field's name on every surface
+) -> Scope:
+    """Return a read's scope, every value checked."""
+    if subject is None and entity is None and tags is None and kind is None and filter is None:
+        return OPEN
+    return Scope(
+        None if subject is None else checks.checked_name(subject, "subject"),
+        None if entity is None else checks.checked_name(entity, "entity"),
+        checks.checked_names(tags, "tags", limits.TAGS_MAX),
+        checks.checked_kind(kind),
+        None if filter is None else checked_equalities(filter, "filter"),
+    )
+
+
+def checked_times(as_of: Instant | None, known_at: Instant | None) -> tuple[int | None, int | None]:
+    return find_millis(as_of, field="as_of"), find_millis(known_at, field="known_at")
+
+
+def _check_score(value: float) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value < 0:
+        shown = value if isinstance(value, int | float) else type(value).__name__
+        raise InvalidRequest(f"min_score must be a finite number of at least 0, got {shown}", field="min_score")

@@ -1,0 +1,180 @@
+"""Listing facts: exact filters, six orders, cursors that are bound to what was asked."""
+
+from __future__ import annotations
+
+import base64
+import hmac
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from perdure.base.ids import keyed_hash
+from perdure.contract import limits
+from perdure.errors import Conflict, InvalidRequest
+from perdure.memory import checks
+from perdure.model.fact import Fact
+from perdure.model.replies import Page
+from perdure.model.status import Status
+from perdure.search.eligibility import is_filtered, numbers_in
+from perdure.search.hydration import View
+from perdure.search.query import Scope
+from perdure.search.standing import is_known, status_of
+from perdure.space.facts import FactReader
+from perdure.space.state import NO_TIME, SpaceState
+from perdure.temporal.columns import BEGINNING
+
+ORDERS = ("ingest", "-ingest", "event", "-event", "importance", "-importance", "last_used", "id")
+STATUSES = tuple(status.value for status in Status if status is not Status.HIDDEN)
+_MAC_BYTES = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """What is listed, in which order, which part of it."""
+
+    scope: Scope
+    status: str | None
+    order: str
+    hidden: bool
+    limit: int
+    cursor: str | None
+    as_of: int | None
+    known_at: int | None
+
+    def check(self) -> Listing:
+        """Return the listing itself if every value is allowed."""
+        checks.checked_choice(self.order, "order", ORDERS)
+        if self.status is not None:
+            checks.checked_choice(self.status, "status", STATUSES)
+        checks.checked_flag(self.hidden, "hidden")
+        checks.checked_count(self.limit, "limit", 1, limits.LIST_MAX)
+        if self.cursor is not None and not isinstance(self.cursor, str):
+            raise InvalidRequest("cursor must be the text that a page gave", field="cursor")
+        return self
+
+    def bound(self) -> bytes:
+        """Return what a cursor is bound to: everything but the page size and the cursor."""
+        return msgspec.msgpack.encode(
+            (
+                self.scope.subject,
+                self.scope.entity,
+                self.scope.tags,
+                self.scope.kind,
+                self.scope.filter,
+                self.status,
+                self.order,
+                self.hidden,
+                self.as_of,
+                self.known_at,
+            )
+        )
+
+
+class CursorCodec:
+    """Opaque cursors: an offset key and a MAC over the space, the arguments and the epoch; never text."""
+
+    def __init__(self, secret: bytes, namespace: bytes, epoch: int, bound: bytes) -> None:
+        self._key, self._epoch = secret, epoch
+        self._context = namespace + b"\0" + bound
+
+    def encode(self, position: int) -> str:
+        body = msgspec.msgpack.encode((self._epoch, position))
+        return base64.urlsafe_b64encode(body + self._mac(body)).decode().rstrip("=")
+
+    def decode(self, cursor: str) -> int:
+        """Return the position.
+
+        Raises InvalidRequest for a cursor of another listing, Conflict(kind="epoch") after a purge.
+        """
+        try:
+            raw = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))
+            body, mac = raw[:-_MAC_BYTES], raw[-_MAC_BYTES:]
+            epoch, position = msgspec.msgpack.decode(body, type=tuple[int, int])
+        except (ValueError, msgspec.MsgspecError) as error:
+            raise InvalidRequest("cursor is not one that a page gave", field="cursor") from error
+        if not hmac.compare_digest(mac, self._mac(body)):
+            raise InvalidRequest(
+                "cursor belongs to another listing: pass the same arguments as for its page", field="cursor"
+            )
+        if epoch != self._epoch:
+            raise Conflict("the store was purged since this cursor was given; start over", kind="epoch")
+        return position
+
+    def _mac(self, body: bytes) -> bytes:
+        return keyed_hash(self._key, b"cursor", body + b"\0" + self._context, _MAC_BYTES)
+
+
+def list_facts(
+    state: SpaceState, reader: FactReader, listing: Listing, *, now: int, secret: bytes, namespace: bytes
+) -> Page[Fact]:
+    """Return one page. Documents are not facts and are not listed.
+
+    A cursor holds the number of the last item shown, so that facts that come or go between two pages
+    neither repeat nor shift the others.
+    """
+    as_of = now if listing.as_of is None else listing.as_of
+    codec = CursorCodec(secret, namespace, state.head.epoch, listing.bound())
+    numbers = _ordered(state, reader, listing, _selected(state, listing, as_of, secret))
+    start = 0 if listing.cursor is None else _after(state, reader, numbers, listing, codec)
+    shown = numbers[start : start + listing.limit]
+    items = View(state, reader, as_of, listing.known_at).facts(shown)
+    more = start + len(shown) < len(numbers)
+    cursor = codec.encode(shown[-1]) if more and shown else None
+    return Page(tuple(items), len(numbers), more, cursor)
+
+
+def _selected(state: SpaceState, listing: Listing, as_of: int, secret: bytes) -> list[int]:
+    known_at = listing.known_at
+    if listing.hidden:
+        scope = listing.scope
+        found = [n for n in state.hidden if not is_filtered(state, n, scope, secret)]
+        return [n for n in found if known_at is None or state.ingested[n] <= known_at]
+    candidates = state.numbers() if listing.scope.is_open else numbers_in(state, listing.scope, secret)
+    found = [n for n in candidates if n not in state.plain and is_known(state, n, known_at)]
+    if listing.status is not None:
+        found = [n for n in found if status_of(state, n, as_of, known_at).value == listing.status]
+    return found
+
+
+def _ordered(state: SpaceState, reader: FactReader, listing: Listing, numbers: list[int]) -> list[int]:
+    key = _sort_key(state, reader, listing.order.lstrip("-"))
+    # Sorting is stable both ways: ties stay in order of arrival.
+    return sorted(sorted(numbers), key=key, reverse=listing.order.startswith("-"))
+
+
+def _sort_key(state: SpaceState, reader: FactReader, name: str) -> Callable[[int], Any]:
+    if name == "ingest":
+        return lambda number: state.ingested[number]
+    if name == "event":
+        return lambda number: _event(state, number)
+    if name == "importance":
+        return lambda number: state.importance_of.get(number, -1.0)
+    if name == "last_used":
+        return lambda number: state.uses.get(number, (0, BEGINNING))[1]
+    return lambda number: reader.get(state, number).id
+
+
+def _event(state: SpaceState, number: int) -> int:
+    event, start = state.event[number], state.valid_from[number]
+    return event if event != NO_TIME else start if start != BEGINNING else state.ingested[number]
+
+
+def _after(
+    state: SpaceState, reader: FactReader, numbers: list[int], listing: Listing, codec: CursorCodec
+) -> int:
+    """Return where the page after the cursor's item begins, also when that item is gone meanwhile."""
+    assert listing.cursor is not None
+    last = codec.decode(listing.cursor)
+    if last in numbers:
+        return numbers.index(last) + 1
+    if not state.exists(last):
+        raise Conflict(
+            "the fact that this cursor stands at was forgotten since; start over", kind="epoch", field="cursor"
+        )
+    name = listing.order.lstrip("-")
+    key = _sort_key(state, reader, name)
+    if listing.order.startswith("-"):
+        return sum(1 for n in numbers if key(n) > key(last) or (key(n) == key(last) and n < last))
+    return sum(1 for n in numbers if (key(n), n) < (key(last), last))

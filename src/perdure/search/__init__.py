@@ -1,0 +1,1 @@
+"""Ranking: eligibility, candidates, scores, explanations. Nothing else in Perdure ranks."""

@@ -1,0 +1,147 @@
+"""Why a fact came back, or why it did not. Nothing here runs unless a caller asks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from perdure.base.instants import to_datetime
+from perdure.model.hit import ChainLink, Explanation, Part, Reason
+from perdure.model.status import Status
+from perdure.policies.scoring import score_parts
+from perdure.search.eligibility import is_filtered
+from perdure.search.hydration import View
+from perdure.search.pipeline import Ranked, told
+from perdure.search.query import Question
+from perdure.search.standing import is_known, status_of
+from perdure.temporal.columns import BEGINNING, FOREVER
+from perdure.temporal.links import component, effective_time
+from perdure.temporal.status import within_validity
+
+WEIGHTS = {"lexical": 1.0, "semantic": 0.0}
+
+
+class Explainer:
+    """Explains the facts of one read; what they share is worked out once."""
+
+    def __init__(self, view: View, question: Question, secret: bytes) -> None:
+        self._view, self._question, self._secret = view, question, secret
+        profile = view.state.profile
+        asked = set(profile.query_terms(question.text))
+        self._words = [
+            (word, terms)
+            for word, terms in profile.query_words(question.text)
+            if not asked.isdisjoint(terms)
+        ]
+        self._as_of = to_datetime(question.as_of)
+        self._known_at = None if question.known_at is None else to_datetime(question.known_at)
+
+    def returned(self, ranked: Ranked, rank: int) -> Explanation:
+        """Explain a result: `rank` is its place, from 1."""
+        return self._explanation(ranked.number, ranked.row, "returned", rank, ranked)
+
+    def candidate(self, ranked: Ranked, rank: int, reason: Reason) -> Explanation:
+        """Explain a candidate that was ranked."""
+        return self._explanation(ranked.number, ranked.row, reason, rank, ranked)
+
+    def absent(self, number: int, reason: Reason) -> Explanation:
+        """Explain a fact that was not ranked."""
+        return self._explanation(number, number, reason, None, None)
+
+    def reason_unranked(self, number: int, *, matched: bool) -> Reason:
+        """Return the first reason that keeps an unranked fact from the results."""
+        state, question = self._view.state, self._question
+        if not is_known(state, number, question.known_at):
+            return "not-known"
+        if is_filtered(state, number, question.scope, self._secret):
+            return "filtered"
+        current = status_of(state, number, question.as_of, question.known_at) is Status.CURRENT
+        if question.history != "all" and current != (question.history == "current"):
+            return "not-current"
+        return "below-candidates" if matched else "no-match"
+
+    def lexical_score(self, number: int) -> float:
+        """Return the fact's lexical score whoever else is asked about; 0 where no term matches."""
+        state = self._view.state
+        terms = state.profile.query_terms(self._question.text)
+        rows = list(range(number, number + state.unit_counts.get(number, 1)))
+        return max(state.index.scores(terms, rows))
+
+    def _explanation(
+        self, number: int, row: int, reason: Reason, rank: int | None, ranked: Ranked | None
+    ) -> Explanation:
+        state, question, view = self._view.state, self._question, self._view
+        known = is_known(state, number, question.known_at)
+        start, end = view.valid_interval(number)
+        lexical = ranked.retrieval[0].value if ranked is not None else self.lexical_score(number)
+        return Explanation(
+            id=view.reader.get(state, number).id,
+            reason=reason,
+            retrieved=reason == "returned",
+            rank=rank,
+            lexical_score=lexical,
+            semantic_score=None,
+            retrieval_score=None if ranked is None else sum(part.value for part in ranked.retrieval),
+            weights=dict(WEIGHTS),
+            fusion=None,
+            matched_terms=self._matched(row),
+            recency_factor=1.0 if ranked is None else ranked.recency,
+            historical_factor=1.0 if ranked is None else ranked.historical,
+            final_score=None if ranked is None else ranked.score,
+            parts=() if ranked is None else _parts(ranked),
+            status=status_of(state, number, question.as_of, question.known_at) if known else None,
+            as_of=self._as_of,
+            known_at=self._known_at,
+            valid_from=_moment(told(start, BEGINNING)),
+            valid_to=_moment(told(end, FOREVER)),
+            within_validity=within_validity(start, end, question.as_of),
+            filtered_by=is_filtered(state, number, question.scope, self._secret),
+            chain=self._chain(number) if known else (),
+        )
+
+    def _matched(self, row: int) -> tuple[str, ...]:
+        held = {term for term, _ in self._view.state.index.row_terms(row)}
+        return tuple(word for word, terms in self._words if not held.isdisjoint(terms))
+
+    def _chain(self, number: int) -> tuple[ChainLink, ...]:
+        view, state = self._view, self._view.state
+        if not state.above(number) and not state.below(number):
+            members: Sequence[int] = (number,)
+        else:
+            whole = component(number, state, frontier_limit=self._question.budget.frontier)
+            members = sorted(
+                (n for n in whole if is_known(state, n, view.known_at)), key=lambda n: (state.eff(n), n)
+            )
+        records = view.reader.get_many(state, members)
+        return tuple(
+            self._link(number, other, record.id, record.text)
+            for other, record in zip(members, records, strict=True)
+        )
+
+    def _link(self, number: int, other: int, id_: str, text: str) -> ChainLink:
+        state = self._view.state
+        status = status_of(state, other, self._question.as_of, self._question.known_at)
+        if other == number:
+            return ChainLink(id_, text, "self", False, self._instant(state.eff(number)), status)
+        for link in state.above(number):
+            if link.newer == other:
+                at = self._instant(effective_time(link, state))
+                return ChainLink(id_, text, "superseded-by", True, at, status)
+        for link in state.below(number):
+            if link.older == other:
+                at = self._instant(effective_time(link, state))
+                return ChainLink(id_, text, "supersedes", True, at, status)
+        return ChainLink(id_, text, "related", False, None, status)
+
+    def _instant(self, millis: int) -> datetime | None:
+        return None if millis == BEGINNING else to_datetime(millis)
+
+
+def _parts(ranked: Ranked) -> tuple[Part, ...]:
+    return score_parts(
+        ranked.retrieval, ranked.ranking, recency_factor=ranked.recency, historical=ranked.historical
+    )
+
+
+def _moment(millis: int | None) -> datetime | None:
+    return None if millis is None or millis == BEGINNING else to_datetime(millis)

@@ -1,0 +1,77 @@
+"""A resolved question: every option decided, every value checked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from perdure.policies.recency import RecencyPolicy
+from perdure.policies.relevance import RankingPolicy
+
+History = Literal["current", "all", "historical"]
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Which facts may be seen at all; None (or empty) leaves a dimension open. Compared exactly."""
+
+    subject: str | None = None
+    entity: str | None = None
+    tags: tuple[str, ...] = ()
+    kind: str | None = None
+    filter: Mapping[str, Any] | None = None
+
+    @property
+    def is_open(self) -> bool:
+        return (
+            self.subject is None
+            and self.entity is None
+            and not self.tags
+            and self.kind is None
+            and self.filter is None
+        )
+
+
+OPEN = Scope()
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """What one read may spend: units of work, links of one component, bytes of eligible ids."""
+
+    work: int
+    frontier: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is asked of one space. Times are milliseconds; `as_of` is always decided."""
+
+    text: str
+    k: int
+    as_of: int
+    known_at: int | None
+    history: History
+    scope: Scope
+    min_score: float | None
+    candidate_limit: int
+    budget: Budget
+
+
+@dataclass(frozen=True, slots=True)
+class Weighing:
+    """How retrieval scores become final ones."""
+
+    recency: RecencyPolicy
+    ranking: RankingPolicy
+    historical_weight: float
+
+    def is_identity(self, history: History) -> bool:
+        """Whether recall is plain search: scores unmodified, exactly k asked."""
+        return (
+            (history == "current" or self.historical_weight == 1.0)
+            and self.ranking.is_identity
+            and self.recency.is_identity
+        )
