@@ -80,7 +80,9 @@ class Log(Protocol):
     def create_space(self, name: bytes, first: bytes) -> int:
         """Create a space whose record 1 is `first`; durable when it returns.
 
-        Raises Conflict(kind="head") when a space of that name exists (another process was faster).
+        Raises:
+            Conflict: kind "head": a space of that name exists (another process was faster).
+            InvalidRequest: `name` is not KEY_BYTES bytes, or `first` is not bytes.
         """
         ...
 
@@ -103,14 +105,25 @@ class Log(Protocol):
 
         Raises:
             Conflict: kind "head": the space's head is not `expected`; nothing was written.
+            NotFound: there is no such space; only `create_space` makes one.
+            InvalidRequest: a record is not bytes, an erased seq is outside 1 to expected.seq, or a key is
+                not KEY_BYTES long or points outside the records.
             StorageFull, Busy, Unavailable: nothing was written.
+
+        Takes the writer's turn unless the calling thread has it.
         """
         ...
 
     def read(self, space: int, after: int, upto: int) -> Iterator[Entry]:
         """Yield the entries with after < seq <= upto in order, each verified against its checksum.
 
-        Raises Corrupt when a row is missing, repeated or damaged.
+        What lies past the head is left out; an unknown space has nothing. A read of a whole space
+        (after 0, upto its head) also recomputes its digest and counts what was erased. No lock is held
+        between two entries: a record may be erased meanwhile and then reads None.
+
+        Raises:
+            Corrupt: a row is missing, repeated or damaged, or the rows do not add up to the digest.
+            Moved: a purge renumbered the space while it was being read.
         """
         ...
 
@@ -119,6 +132,7 @@ class Log(Protocol):
 
         Raises:
             Moved: the space's epoch or erasures differ from `head`; read the head again.
+            InvalidRequest: a seq is not within 1 to the space's last one.
             Corrupt: a row is missing or damaged.
         """
         ...
@@ -136,7 +150,9 @@ class Log(Protocol):
         ...
 
     def put_cache(self, space: int, name: str, cached: Cached) -> None:
-        """Keep a derived snapshot; refused silently when (epoch, erasures) moved. May be dropped at any time."""
+        """Keep a derived snapshot in place of the space's older one of this name.
+
+        Refused silently when (epoch, erasures) moved; may be dropped at any time."""
         ...
 
     def get_cache(self, space: int, name: str) -> Cached | None:

@@ -1,0 +1,109 @@
+"""Checksums of records and the additive digest of a space: one arithmetic for every backend.
+
+A record's checksum is unkeyed and catches damage. A space's digest is the sum, modulo 2**256, of one keyed
+hash per live record, so that adding or erasing a record costs one hash whatever the size of the space.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from hashlib import blake2b
+from struct import Struct
+
+from perdure.errors import InvalidRequest
+from perdure.log.protocol import CHECK_BYTES, DIGEST_BYTES, KEY_BYTES, Batch, Head
+
+ERASED_CHECK = bytes(CHECK_BYTES)  # beside zeroed bytes: the mark of an erased record
+_MODULUS = 1 << (8 * DIGEST_BYTES)
+_place = Struct("<QQ").pack
+_number = Struct("<Q").pack
+
+
+def checksum(space: int, seq: int, data: bytes) -> bytes:
+    """Return the 16-byte blake2b of (space, seq, data): space and seq as unsigned 64-bit little-endian."""
+    return blake2b(_place(space, seq) + data, digest_size=CHECK_BYTES).digest()
+
+
+def checksums(space: int, after: int, records: Sequence[bytes]) -> list[bytes]:
+    """Return the checksums of records that take the seqs after + 1, after + 2, … in order."""
+    hashed, place = blake2b, _place
+    return [
+        hashed(place(space, seq) + data, digest_size=CHECK_BYTES).digest()
+        for seq, data in enumerate(records, after + 1)
+    ]
+
+
+def entry_digest(secret: bytes, seq: int, check: bytes) -> int:
+    """Return what one live record adds to its space's digest: blake2b-256 of (seq, check), keyed."""
+    return digest_sum(secret, ((seq, check),))
+
+
+def digest_sum(secret: bytes, entries: Iterable[tuple[int, bytes]]) -> int:
+    """Return the sum of the entry digests of (seq, check) pairs; not yet reduced modulo 2**256."""
+    keyed = blake2b(key=secret, digest_size=DIGEST_BYTES)  # copying it saves hashing the key each time
+    total, number, whole = 0, _number, int.from_bytes
+    for seq, check in entries:
+        one = keyed.copy()
+        one.update(number(seq) + check)
+        total += whole(one.digest(), "little")
+    return total
+
+
+def digest_bytes(total: int) -> bytes:
+    """Return a sum of entry digests, reduced modulo 2**256, as the 32 bytes that a head holds."""
+    return (total % _MODULUS).to_bytes(DIGEST_BYTES, "little")
+
+
+def advance(
+    head: Head, secret: bytes, checks: Sequence[bytes], erased: Sequence[tuple[int, bytes]] = ()
+) -> Head:
+    """Return the head after an append.
+
+    Args:
+        head: where the space stood.
+        checks: the checksums of the new records, which take the seqs after head.seq in order.
+        erased: (seq, checksum before erasing) of each record that is live in `head` and now erased.
+    """
+    total = int.from_bytes(head.digest, "little") + digest_sum(secret, enumerate(checks, head.seq + 1))
+    return Head(
+        epoch=head.epoch,
+        seq=head.seq + len(checks),
+        erasures=head.erasures + len(erased),
+        digest=digest_bytes(total - digest_sum(secret, erased)),
+    )
+
+
+def check_batch(batch: Batch, seq: int) -> tuple[list[bytes], list[int]]:
+    """Return the batch's records as bytes of our own and the distinct seqs to erase, ascending.
+
+    Args:
+        seq: the last seq of the space before the batch.
+
+    Raises:
+        InvalidRequest: a record is not bytes, an erased seq is outside 1 to `seq`, a key is not KEY_BYTES
+            long or points outside the records.
+    """
+    records = list(batch.records)
+    for position, data in enumerate(records):
+        if type(data) is not bytes:
+            raise InvalidRequest(
+                f"records[{position}] must be bytes, got {type(data).__name__}", field="records"
+            )
+    erase = sorted(set(batch.erase))
+    if erase and not 1 <= erase[0] <= erase[-1] <= seq:
+        wrong = erase[0] if erase[0] < 1 else erase[-1]
+        raise InvalidRequest(f"erase names record {wrong}, but the space holds 1 to {seq}", field="erase")
+    for key, position in batch.keys:
+        check_key(key, field="keys")
+        if not 0 <= position < len(records):
+            raise InvalidRequest(
+                f"keys points to records[{position}], but the batch has {len(records)} records", field="keys"
+            )
+    return records, erase
+
+
+def check_key(key: bytes, *, field: str) -> None:
+    """Raise InvalidRequest unless the key is KEY_BYTES bytes."""
+    if type(key) is not bytes or len(key) != KEY_BYTES:
+        size = f"{len(key)} bytes" if isinstance(key, bytes) else type(key).__name__
+        raise InvalidRequest(f"{field} must hold hashes of {KEY_BYTES} bytes, got {size}", field=field)
