@@ -58,15 +58,15 @@ class ChunkTerms:
 
     def ask(self, terms: Iterable[str]) -> None:
         """Add terms to index and to ask for."""
-        for term in terms:
-            self.document.append(term)
-            self.content.append(term)
+        added = list(terms)
+        self.document.extend(added)
+        self.content.extend(added)
 
     def ask_last(self, terms: Iterable[str]) -> None:
         """Add terms to index, and to ask for when a query has no others."""
-        for term in terms:
-            self.document.append(term)
-            self.loose.append(term)
+        added = list(terms)
+        self.document.extend(added)
+        self.loose.extend(added)
 
     def store(self, terms: Iterable[str]) -> None:
         """Add terms to index only."""
@@ -105,12 +105,13 @@ def written_form(chunk: str) -> str:
 def _add_unspaced(terms: ChunkTerms, run: str, letters: str) -> None:
     # A query asks for pairs, because single characters would find every row that shares one with it. The
     # single ones are stored so that a query of one character finds its rows.
-    units = [run[m.start() : m.end()] for m in _UNIT.finditer(letters)]
+    units = [run[m.start() : m.end()] for m in _UNIT.finditer(letters)] if "m" in letters else list(run)
+    singles = [bounded(unit) for unit in units]
     if len(units) == 1:
-        terms.ask([bounded(run)])
-        return
-    terms.ask(bounded(left + right) for left, right in pairwise(units))
-    terms.store(bounded(unit) for unit in units)
+        terms.ask(singles)
+    else:
+        terms.ask([bounded(left + right) for left, right in pairwise(units)])
+        terms.store(singles)
 
 
 def _add_picture(terms: ChunkTerms, picture: str, letters: str) -> None:

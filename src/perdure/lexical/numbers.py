@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 
 GROUPS_MAX = 6
 DIGITS_MIN, DIGITS_MAX = 5, 15  # from a short local number to E.164's longest
@@ -16,9 +17,15 @@ _FREE_BEYOND_ASCII = (
 )
 _TIED = rf"[0-9A-Za-z]|[^\x00-\x7f{_FREE_BEYOND_ASCII}]"
 _SEPARATOR = rf"(?:\)?[ \-{_SPACES}]\(?|\))"
-_RUN = re.compile(rf"(?<![.,])(?<!{_TIED})[0-9]+(?!{_TIED})(?:{_SEPARATOR}[0-9]+(?!{_TIED}|[.,][0-9]))+")
 _TWO_GROUPS = re.compile(rf"[0-9][) \-{_SPACES}]+\(?[0-9]")
 _GROUP = re.compile(r"[0-9]+")
+
+
+@cache
+def _run() -> re.Pattern[str]:
+    # Compiled on first need: it takes longer than all else here together.
+    group = rf"[0-9]+(?!{_TIED})"
+    return re.compile(rf"(?<![.,])(?<!{_TIED}){group}(?:{_SEPARATOR}{group}(?![.,][0-9]))+")
 
 
 def joined_groups(text: str) -> list[tuple[str, str]]:
@@ -30,7 +37,7 @@ def joined_groups(text: str) -> list[tuple[str, str]]:
     if not _TWO_GROUPS.search(text):
         return []
     found: list[tuple[str, str]] = []
-    for run in _RUN.finditer(text):
+    for run in _run().finditer(text):
         groups = list(_GROUP.finditer(text, run.start(), run.end()))
         for first in range(len(groups) - 1):
             digits = groups[first][0]

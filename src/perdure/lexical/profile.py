@@ -12,6 +12,7 @@ from perdure.lexical.characters import count_words, is_blank
 from perdure.lexical.compounds import analyse, written_form
 from perdure.lexical.numbers import joined_groups
 from perdure.lexical.unicode_table import TABLE_VERSION
+from perdure.lexical.words import forget_last_word
 
 __all__ = ["Profile", "count_words", "get_profile", "is_blank"]
 
@@ -104,7 +105,8 @@ class English:
 
     def document_terms(self, text: str) -> list[str]:
         terms = list(chain.from_iterable(map(self._documents.__getitem__, text.split())))
-        terms.extend(digits for _, digits in joined_groups(text))
+        if joined := joined_groups(text):
+            terms.extend(digits for _, digits in joined)
         return terms
 
     def query_terms(self, text: str) -> list[str]:
@@ -112,7 +114,8 @@ class English:
         terms = dict.fromkeys(chain.from_iterable(map(self._content.__getitem__, chunks)))
         if not terms:
             terms = dict.fromkeys(chain.from_iterable(map(self._loose.__getitem__, chunks)))
-        terms.update(dict.fromkeys(digits for _, digits in joined_groups(text)))
+        if joined := joined_groups(text):
+            terms.update(dict.fromkeys(digits for _, digits in joined))
         return list(terms)
 
     def query_words(self, text: str) -> list[tuple[str, tuple[str, ...]]]:
@@ -130,6 +133,7 @@ class English:
         self._documents.clear()
         self._content.clear()
         self._loose.clear()
+        forget_last_word()
 
 
 @cache

@@ -53,6 +53,12 @@ def stem(word: str) -> str:
         return _stemmer()(word)
 
 
+def forget_last_word() -> None:
+    """Drop the stemmer, which keeps the last word it was given; the next word makes a new one."""
+    with _stemming:
+        _stemmer.cache_clear()
+
+
 def without_accents(word: str) -> str:
     """Return a normalised word with the accents of its Latin and Greek letters removed.
 

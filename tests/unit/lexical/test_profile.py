@@ -1,5 +1,7 @@
 """What the default analysis makes of words, names, numbers and symbols."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 
 from perdure.lexical.profile import count_words, get_profile, is_blank
@@ -298,3 +300,16 @@ def test_a_long_word_becomes_a_term_of_bounded_length_that_its_ending_still_tell
 def test_accents_do_not_lengthen_words_that_have_none():
     plain = "they met near the river and talked about boats"
     assert len(PROFILE.document_terms(plain)) == count_words(plain)
+
+
+def test_threads_that_analyse_and_forget_at_once_get_the_same_terms():
+    rows = [f"runn{n}ing wórd{n} meeting{n}s 漢{chr(0x4E00 + n)}" for n in range(100)]
+    expected = [PROFILE.document_terms(row) for row in rows]
+
+    def analyse_all(turn):
+        found = [PROFILE.document_terms(row) for row in rows]
+        PROFILE.forget_words()
+        return found
+
+    with ThreadPoolExecutor(4) as pool:
+        assert all(found == expected for found in pool.map(analyse_all, range(20)))

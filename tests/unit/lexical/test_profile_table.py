@@ -36,6 +36,7 @@ ODD_TEXTS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(
     unicodedata.unidata_version != unicode_table.TABLE_VERSION, reason="needs Unicode 14 to compare"
 )
