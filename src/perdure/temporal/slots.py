@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 
-from perdure.temporal.links import LinkView
+from perdure.temporal.links import LinkView, closes_cycle
 
 Begin = tuple[int, int]  # (eff in ms, number): the place of a fact in its slot
 
@@ -39,9 +39,13 @@ def overtaken(order: Sequence[int], arrival: Begin, view: LinkView) -> list[int]
     Where facts of the slot that begin before the arrival stand above the predecessor, the uppermost of them
     follow, ascending: they, not the predecessor, stand when the arrival begins. That happens when a fact that
     had been overtaken is corrected: the correction goes below that fact's superseders, though by number it
-    comes after those that begin at the same instant. `order` and `arrival` are as in `neighbours`.
+    comes after those that begin at the same instant. A neighbour that already stands above the arrival (told
+    or restored links do that) is passed over for the next one. `order` and `arrival` are as in `neighbours`;
+    `view` must hold the arrival with the links told for it or restored with it.
     """
-    predecessor, _ = neighbours(order, view.eff, arrival)
+    number = arrival[1]
+    before = (order[i] for i in range(insert_position(order, view.eff, arrival) - 1, -1, -1))
+    predecessor = next((older for older in before if not closes_cycle(number, older, view)), None)
 
     def earlier_above(number: int) -> set[int]:
         above = {link.newer for link in view.above(number)}
@@ -53,10 +57,14 @@ def overtaken(order: Sequence[int], arrival: Begin, view: LinkView) -> list[int]
 def overtaking(order: Sequence[int], arrival: Begin, view: LinkView) -> list[int]:
     """Return the facts that latest-by-subject links over the arrival, the successor first; often it alone.
 
-    The mirror of `overtaken`: the lowermost facts below the successor that begin after the arrival follow, so
-    that the arrival stays superseded when the successor is forgotten.
+    The mirror of `overtaken`: a neighbour already below the arrival is passed over, and the lowermost facts
+    below the successor that begin after the arrival follow, so that the arrival stays superseded when the
+    successor is forgotten.
     """
-    _, successor = neighbours(order, view.eff, arrival)
+    number = arrival[1]
+    first_after = bisect_right(order, arrival, key=lambda member: _begin(member, view))
+    after = (order[i] for i in range(first_after, len(order)))
+    successor = next((newer for newer in after if not closes_cycle(newer, number, view)), None)
 
     def later_below(number: int) -> set[int]:
         below = {link.older for link in view.below(number)}

@@ -145,7 +145,10 @@ class SimulatedSpace:
     def restore(self, number: int) -> None:
         self.facts[number] = self.hidden.pop(number)
         for link in self.hidden_links:
-            if number in (link.newer, link.older) and {link.newer, link.older} <= self.facts.keys():
+            both_live = {link.newer, link.older} <= self.facts.keys()
+            # While the fact was hidden, later links may have put its old superseder below it.
+            touches = number in (link.newer, link.older) and both_live
+            if touches and not closes_cycle(link.newer, link.older, self):
                 self._write(link)
         self._link_to_neighbours(number)
 

@@ -96,6 +96,28 @@ def test_a_fact_corrected_twice_leaves_one_correction_standing_after_the_next_ar
     assert space.current(20) == {newest}
 
 
+def test_a_restored_correction_and_a_later_one_of_its_rival_do_not_both_stand():
+    space, (a,) = chain(10)
+    first = space.correct(a, ingest=110)
+    second = space.correct(a, ingest=111)
+    space.hide(first)
+    third = space.correct(second, ingest=112)
+    space.restore(first)
+    assert space.current(15) == {third}
+
+
+def test_restoring_facts_whose_links_would_now_run_in_a_circle_leaves_one_standing():
+    space, (a,) = chain(10)
+    first, second = space.correct(a, ingest=110), space.correct(a, ingest=111)
+    space.hide(first)
+    space.correct(a, ingest=112)
+    space.hide(second)
+    space.restore(first)
+    space.restore(second)
+    assert space.is_acyclic()
+    assert len(space.current(15)) == 1
+
+
 def test_a_told_link_stands_and_the_link_of_the_policy_that_would_close_a_cycle_is_not_written():
     space = SimulatedSpace()
     g = space.tell(Told(valid_from=2), ingest=100)
