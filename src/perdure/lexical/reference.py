@@ -145,7 +145,7 @@ class Index:
         return bool(self._states.values[row] == LIVE)
 
     def document_frequency(self, term: str, /) -> int:
-        number = self._numbers.get(*_checked_terms([term]))
+        number = self._numbers.get(_checked_terms([term])[0])
         return 0 if number is None else self._postings[number].document_frequency
 
     def row_length(self, row: int, /) -> int:
@@ -283,7 +283,9 @@ def _load_postings(index: Index, contents: snapshot.Contents, live: Flags) -> No
 class Restriction:
     """Which rows may be found, and how much work that may take."""
 
-    def __init__(self, row_count: int, states: npt.NDArray[np.uint8], **options: Unpack[SearchOptions]) -> None:
+    def __init__(
+        self, row_count: int, states: npt.NDArray[np.uint8], **options: Unpack[SearchOptions]
+    ) -> None:
         unknown = sorted(options.keys() - SearchOptions.__annotations__.keys())
         if unknown:
             raise TypeError(f"search() has no argument {unknown[0]!r}")
@@ -291,7 +293,7 @@ class Restriction:
         self._at = options.get("at", 0)
         self._times = _columns(options.get("times"), row_count)
         mask = options.get("mask")
-        self._mask = None if mask is None else _buffer(mask, (np.uint8, np.int8, np.bool_), "mask", row_count)
+        self._mask = None if mask is None else _buffer(mask, "uib", 1, "mask", row_count)
         rows = options.get("rows")
         self.rows = None if rows is None else _walk(rows, row_count)
         self.work_max = options.get("work_max", WORK_UNLIMITED)
@@ -397,10 +399,9 @@ def _checked_terms(terms: list[str]) -> list[str]:
     return terms
 
 
-def _buffer(values: Any, dtypes: tuple[type[np.generic], ...], name: str, row_count: int) -> npt.NDArray[Any]:
+def _buffer(values: Any, kinds: str, size: int, name: str, row_count: int) -> npt.NDArray[Any]:
     column = np.asarray(memoryview(values))
-    if column.ndim != 1 or column.dtype.type not in dtypes:
-        size = np.dtype(dtypes[0]).itemsize
+    if column.ndim != 1 or column.dtype.kind not in kinds or column.dtype.itemsize != size:
         raise TypeError(f"{name} must be a one-dimensional buffer of {size}-byte integers")
     if len(column) < row_count:
         raise ValueError(f"{name} has {len(column)} entries, the index has {row_count} rows")
@@ -413,13 +414,11 @@ def _columns(times: Any, row_count: int) -> list[npt.NDArray[np.int64]] | None:
     if not isinstance(times, tuple) or len(times) != 3:
         raise TypeError("times must be a tuple of valid_from, valid_to and superseded_from")
     names = ("times[0] (valid_from)", "times[1] (valid_to)", "times[2] (superseded_from)")
-    return [
-        _buffer(column, (np.int64,), name, row_count) for column, name in zip(times, names, strict=True)
-    ]
+    return [_buffer(column, "i", 8, name, row_count) for column, name in zip(times, names, strict=True)]
 
 
 def _walk(rows: Any, row_count: int) -> Rows:
-    walked: Rows = _buffer(rows, (np.int32,), "rows", 0)
+    walked: Rows = _buffer(rows, "i", 4, "rows", 0)
     outside = (walked < 0) | (walked >= row_count)
     if outside.any():
         raise ValueError(f"rows must be from 0 to {row_count - 1}, got {walked[outside][0]}")
