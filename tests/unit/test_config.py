@@ -29,7 +29,7 @@ from perdure.policies import (
 
 class EverythingSupersedes:
     def decide(self, arrival, slot):
-        return SupersessionDecision(supersedes=tuple(fact.id for fact in slot.facts()))
+        return SupersessionDecision(supersedes=tuple(slot.facts()))
 
 
 class HalfWeight:

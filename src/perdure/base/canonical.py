@@ -40,7 +40,9 @@ def checked_json(value: Mapping[str, Any], *, field: str, bytes_max: int) -> dic
     copy: dict[str, Any] = _copied(value, field, 1)
     size = len(canonical_json(copy))
     if size > bytes_max:
-        raise InvalidRequest(f"{field} takes {size} bytes as JSON; at most {bytes_max} are allowed", field=field)
+        raise InvalidRequest(
+            f"{field} takes {size} bytes as JSON; at most {bytes_max} are allowed", field=field
+        )
     return copy
 
 
@@ -121,5 +123,9 @@ def strict_json(data: bytes | str, *, field: str = "JSON") -> Any:
     except (ValueError, RecursionError) as error:
         if isinstance(error, InvalidRequest):
             raise
-        where = f" at line {error.lineno}, column {error.colno}" if isinstance(error, json.JSONDecodeError) else ""
+        where = (
+            f" at line {error.lineno}, column {error.colno}"
+            if isinstance(error, json.JSONDecodeError)
+            else ""
+        )
         raise InvalidRequest(f"{field} is not valid JSON{where}", field=field) from error

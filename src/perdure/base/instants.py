@@ -7,7 +7,6 @@ from datetime import UTC, datetime, timedelta
 
 from perdure.errors import InvalidRequest
 
-
 Instant = datetime | int | str
 """What a caller may give as a moment: an aware or naive datetime (naive means UTC), integer
 milliseconds since 1970-01-01T00:00:00Z, or ISO 8601 text (a date alone is its midnight, UTC)."""
@@ -62,7 +61,8 @@ def to_iso(millis: int) -> str:
 def _checked(millis: int, field: str) -> int:
     if not EARLIEST <= millis <= LATEST:
         raise InvalidRequest(
-            f"{field} must lie in the years 1 to 9999 (UTC), got {millis} milliseconds since 1970", field=field
+            f"{field} must lie in the years 1 to 9999 (UTC), got {millis} milliseconds since 1970",
+            field=field,
         )
     return millis
 

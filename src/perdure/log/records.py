@@ -18,7 +18,7 @@ class _Record(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """The shape that all records share: arrays, not objects, since field names would be repeated in each."""
 
 
-class SpaceRecord(_Record, tag=0):
+class SpaceRecord(_Record, frozen=True, tag=0):
     """Record 1 of every space: its name and what is fixed at creation."""
 
     principal: str
@@ -41,7 +41,7 @@ class SourceFields(msgspec.Struct, frozen=True, array_like=True, gc=False):
     actor: str | None = None
 
 
-class FactRecord(_Record, tag=1):
+class FactRecord(_Record, frozen=True, tag=1):
     """A fact, or a plain document (`version` > 0). Times are milliseconds; None where not told."""
 
     number: int
@@ -66,7 +66,7 @@ class FactRecord(_Record, tag=1):
     cuts: tuple[int, ...] = ()  # documents: where each unit after the first begins, in code points
 
 
-class LinkRecord(_Record, tag=2):
+class LinkRecord(_Record, frozen=True, tag=2):
     """`newer` supersedes (or corrects) `older`."""
 
     newer: int
@@ -77,7 +77,7 @@ class LinkRecord(_Record, tag=2):
     told: bool = False  # the caller named the older fact in `supersedes`
 
 
-class EndRecord(_Record, tag=3):
+class EndRecord(_Record, frozen=True, tag=3):
     """A close of validity; `at` None retracts: the fact was never true."""
 
     number: int
@@ -86,7 +86,7 @@ class EndRecord(_Record, tag=3):
     reason: str | None
 
 
-class AnnotationRecord(_Record, tag=4):
+class AnnotationRecord(_Record, frozen=True, tag=4):
     """The annotations of a fact from now on, whole. `metadata` None keeps what was told."""
 
     number: int
@@ -98,21 +98,21 @@ class AnnotationRecord(_Record, tag=4):
     recorded_at: int
 
 
-class HideRecord(_Record, tag=5):
+class HideRecord(_Record, frozen=True, tag=5):
     """Soft forgetting."""
 
     numbers: tuple[int, ...]
     recorded_at: int
 
 
-class RestoreRecord(_Record, tag=6):
+class RestoreRecord(_Record, frozen=True, tag=6):
     """The undoing of soft forgetting."""
 
     numbers: tuple[int, ...]
     recorded_at: int
 
 
-class RemovalRecord(_Record, tag=7):
+class RemovalRecord(_Record, frozen=True, tag=7):
     """Facts forgotten, and every seq whose bytes were erased with them."""
 
     numbers: tuple[int, ...]
@@ -133,7 +133,7 @@ class ReceiptItem(msgspec.Struct, frozen=True, array_like=True, gc=False):
     reason: str | None = None
 
 
-class ReceiptRecord(_Record, tag=8):
+class ReceiptRecord(_Record, frozen=True, tag=8):
     """The answer kept under an idempotency key. `lost`: a fact it named was forgotten."""
 
     operation: str
@@ -144,7 +144,7 @@ class ReceiptRecord(_Record, tag=8):
     lost: bool = False
 
 
-class UseRecord(_Record, tag=9):
+class UseRecord(_Record, frozen=True, tag=9):
     """Facts that a caller says it used."""
 
     numbers: tuple[int, ...]
@@ -152,14 +152,14 @@ class UseRecord(_Record, tag=9):
     recorded_at: int
 
 
-class BlockRecord(_Record, tag=10):
+class BlockRecord(_Record, frozen=True, tag=10):
     """Digests of ids and folded texts that may not be stored again."""
 
     digests: tuple[bytes, ...]
     recorded_at: int
 
 
-class UnblockRecord(_Record, tag=11):
+class UnblockRecord(_Record, frozen=True, tag=11):
     """Digests that may be stored again."""
 
     digests: tuple[bytes, ...]
@@ -208,6 +208,8 @@ def decode(data: bytes, *, space: int | None = None, seq: int | None = None) -> 
         record: Record = _decode(memoryview(data)[1:])
     except msgspec.MsgspecError as error:
         raise Corrupt(
-            f"record {seq} is no record of a known type: run a verify on a copy of the store", space=space, seq=seq
+            f"record {seq} is no record of a known type: run a verify on a copy of the store",
+            space=space,
+            seq=seq,
         ) from error
     return record

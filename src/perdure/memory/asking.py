@@ -11,9 +11,9 @@ from perdure.base.instants import Instant, find_millis
 from perdure.contract import limits
 from perdure.errors import InvalidRequest
 from perdure.lexical.profile import is_blank
-from perdure.memory import checks
 from perdure.memory.config import HISTORIES, MemoryConfig
 from perdure.memory.scopes import checked_equalities
+from perdure.planning import checks
 from perdure.search.query import OPEN, Budget, History, Question, Scope, Weighing
 
 
@@ -21,7 +21,7 @@ class Asking:
     """A configuration's defaults for questions, resolved once."""
 
     def __init__(self, config: MemoryConfig) -> None:
-        self._k, self._history = config.default_k, cast(History, config.default_history)
+        self._k, self._history = config.default_k, config.default_history
         self.budget = Budget(config.limits.work, config.limits.frontier, config.limits.bytes)
         self.weighing = Weighing(config.recency_policy, config.ranking_policy, config.historical_weight)
 
@@ -96,4 +96,6 @@ def checked_times(as_of: Instant | None, known_at: Instant | None) -> tuple[int 
 def _check_score(value: float) -> None:
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value < 0:
         shown = value if isinstance(value, int | float) else type(value).__name__
-        raise InvalidRequest(f"min_score must be a finite number of at least 0, got {shown}", field="min_score")
+        raise InvalidRequest(
+            f"min_score must be a finite number of at least 0, got {shown}", field="min_score"
+        )

@@ -14,12 +14,12 @@ from perdure.base.text import folded, folded_space
 from perdure.contract import limits
 from perdure.errors import Conflict, InvalidRequest, NotFound
 from perdure.log.records import AnnotationRecord, EndRecord, FactRecord, ReceiptItem
-from perdure.memory import checks
-from perdure.memory.blocks import refuse_blocked
-from perdure.memory.receipts import Keyed
 from perdure.memory.remembering import status_of
 from perdure.memory.telling import payload
 from perdure.model.status import Status
+from perdure.planning import checks
+from perdure.planning.blocks import refuse_blocked
+from perdure.planning.receipts import Keyed
 from perdure.space.draft import Draft
 from perdure.temporal.columns import RETRACTED
 from perdure.temporal.links import copied_links
@@ -156,7 +156,9 @@ def _inherited(draft: Draft, old: int, correction: Correction) -> FactRecord:
         checks.refuse_empty_interval(content.valid_from, content.valid_to)
     id_ = correction.id or derived_id(canonical_json(payload(content, (known.id,))))
     if id_ == known.id:
-        raise InvalidRequest("a correction needs an id of its own, not that of the corrected fact", field="id")
+        raise InvalidRequest(
+            "a correction needs an id of its own, not that of the corrected fact", field="id"
+        )
     return msgspec.structs.replace(content, id=id_)
 
 
@@ -245,4 +247,3 @@ def checked_annotations(**told: Any) -> dict[str, Any]:
     if not changes:
         raise InvalidRequest("annotate needs at least one of tags, kind, importance, pinned, metadata")
     return changes
-

@@ -40,7 +40,8 @@ def change_of(state: SpaceState, reader: FactReader, seq: int, record: Record | 
     if kind is None:
         return None
     numbers = list(_numbers(record))
-    ids = tuple(reader.get(state, number).id for number in numbers if state.exists(number))
+    shown = state.exists if kind == "hidden" else state.is_live
+    ids = tuple(reader.get(state, number).id for number in numbers if shown(number))
     moment = _moment(state, record)
     count = len(record.digests) if isinstance(record, BlockRecord | UnblockRecord) else len(numbers)
     return Change(seq, kind, None if moment is None else to_datetime(moment), ids, count)

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from perdure.log.records import BlockRecord, HideRecord, RestoreRecord, UnblockRecord
-from perdure.memory.blocks import id_block, text_block
-from perdure.memory.receipts import Keyed
-from perdure.memory.removing import remove
 from perdure.memory.scopes import Scope
 from perdure.memory.slots import policy_links
+from perdure.planning.blocks import id_block, text_block
+from perdure.planning.receipts import Keyed
+from perdure.planning.removing import remove
 from perdure.policies.supersession import SupersessionPolicy
 from perdure.space.draft import Draft
 from perdure.temporal.links import component, relinks

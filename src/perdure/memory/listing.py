@@ -13,10 +13,10 @@ import msgspec
 from perdure.base.ids import keyed_hash
 from perdure.contract import limits
 from perdure.errors import Conflict, InvalidRequest
-from perdure.memory import checks
 from perdure.model.fact import Fact
 from perdure.model.replies import Page
 from perdure.model.status import Status
+from perdure.planning import checks
 from perdure.search.eligibility import is_filtered, numbers_in
 from perdure.search.hydration import View
 from perdure.search.query import Scope
@@ -171,7 +171,9 @@ def _after(
         return numbers.index(last) + 1
     if not state.exists(last):
         raise Conflict(
-            "the fact that this cursor stands at was forgotten since; start over", kind="epoch", field="cursor"
+            "the fact that this cursor stands at was forgotten since; start over",
+            kind="epoch",
+            field="cursor",
         )
     name = listing.order.lstrip("-")
     key = _sort_key(state, reader, name)

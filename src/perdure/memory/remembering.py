@@ -14,13 +14,13 @@ import msgspec
 from perdure.base.instants import to_datetime
 from perdure.errors import Conflict, InvalidRequest
 from perdure.log.records import ReceiptItem
-from perdure.memory.blocks import refuse_blocked
-from perdure.memory.receipts import Keyed
-from perdure.memory.removing import remove
 from perdure.memory.slots import policy_links
 from perdure.memory.telling import Telling, identify, retelling_id, same_telling
 from perdure.model.replies import Outcome, Remembered
 from perdure.model.status import Status
+from perdure.planning.blocks import refuse_blocked
+from perdure.planning.receipts import Keyed
+from perdure.planning.removing import remove
 from perdure.policies.supersession import SupersessionPolicy
 from perdure.space.draft import Draft
 from perdure.temporal.columns import BEGINNING, FOREVER
@@ -56,14 +56,14 @@ def plan_remember(
     """Plan a batch; return one reply a telling, in order. Raises without leaving a trace."""
     kept = keyed.find(draft)
     if kept is not None:
-        return [_replayed(draft, item) for item in kept]
+        return [reply_of(draft, item) for item in kept]
     members = [_Member(index, telling) for index, telling in enumerate(tellings)]
     batch: dict[str, _Member] = {}
     for member in members:
-        with _named(member.index, len(members)):
+        with _AtIndex(member.index, len(members)):
             _store(draft, member, batch, rules)
     for member in members:
-        with _named(member.index, len(members)):
+        with _AtIndex(member.index, len(members)):
             _draw_told_links(draft, member)
     for member in members:
         fact = draft.fact(member.number)
@@ -72,10 +72,10 @@ def plan_remember(
             _note(member, policy_links(draft, fact, rules.policy))
     items = tuple(_item(draft, member) for member in members)
     keyed.keep(draft, items)
-    return [_reply(draft, item) for item in items]
+    return [reply_of(draft, item) for item in items]
 
 
-class _named:
+class _AtIndex:
     """Adds the index of the offending member to an error of a batch."""
 
     def __init__(self, index: int, of: int) -> None:
@@ -145,9 +145,7 @@ def _recognise(draft: Draft, member: _Member, number: int) -> None:
     if status is Status.HIDDEN:
         member.reason = "the fact was hidden by a soft forget; restore(ids) brings it back"
     elif status is not Status.CURRENT:
-        member.reason = (
-            f"this was told before and is {status.value} now; to say it anew give valid_from, or reassert=True"
-        )
+        member.reason = f"this was told before and is {status.value} now; to say it anew give valid_from, or reassert=True"
 
 
 def _replace(draft: Draft, member: _Member, number: int) -> None:
@@ -178,7 +176,9 @@ def _draw_told_links(draft: Draft, member: _Member) -> None:
 
 def _draw(draft: Draft, newer: int, older: int) -> None:
     if closes_cycle(newer, older, draft):
-        raise InvalidRequest("supersedes would make a fact supersede itself through others", field="supersedes")
+        raise InvalidRequest(
+            "supersedes would make a fact supersede itself through others", field="supersedes"
+        )
     known_from = max(draft.ingest(newer), draft.ingest(older))
     draft.add_link(Link(newer, older, LinkKind.SUPERSEDES, None, known_from), told=True)
 
@@ -217,7 +217,8 @@ def _item(draft: Draft, member: _Member) -> ReceiptItem:
     )
 
 
-def _reply(draft: Draft, item: ReceiptItem) -> Remembered:
+def reply_of(draft: Draft, item: ReceiptItem) -> Remembered:
+    """Return the reply that a receipt item stands for."""
     fact = draft.fact(item.number)
     return Remembered(
         fact.id,
@@ -231,16 +232,6 @@ def _reply(draft: Draft, item: ReceiptItem) -> Remembered:
     )
 
 
-def _replayed(draft: Draft, item: ReceiptItem) -> Remembered:
-    gone = [n for n in (*item.supersedes, *item.superseded_by) if not draft.exists(n)]
-    known = msgspec.structs.replace(
-        item,
-        supersedes=tuple(n for n in item.supersedes if n not in gone),
-        superseded_by=tuple(n for n in item.superseded_by if n not in gone),
-    )
-    return _reply(draft, known)
-
-
 def _ids(draft: Draft, numbers: Sequence[int]) -> tuple[str, ...]:
-    return tuple(sorted(draft.fact(number).id for number in numbers))
-
+    # A kept answer may name facts that were forgotten since.
+    return tuple(sorted(draft.fact(number).id for number in numbers if draft.exists(number)))

@@ -7,13 +7,13 @@ from typing import Any
 
 from pyroaring import BitMap
 
+from perdure.base.canonical import checked_json, checked_text
 from perdure.base.ids import checked_id
 from perdure.base.instants import to_millis
 from perdure.base.text import folded, folded_space
 from perdure.contract import limits
-from perdure.base.canonical import checked_json, checked_text
 from perdure.errors import InvalidRequest
-from perdure.memory import checks
+from perdure.planning import checks
 from perdure.space.apply import pair_digest
 from perdure.space.draft import Draft
 from perdure.space.state import NO_TIME, SpaceState
@@ -42,7 +42,9 @@ def scope_of(**told: Any) -> Scope:
     named = [name for name in SCOPES if told.get(name) is not None and told[name] is not False]
     if len(named) != 1:
         given = "none" if not named else ", ".join(named)
-        raise InvalidRequest(f"forget takes exactly one of {', '.join(SCOPES)}; given: {given}", field="scope")
+        raise InvalidRequest(
+            f"forget takes exactly one of {', '.join(SCOPES)}; given: {given}", field="scope"
+        )
     name = named[0]
     return _MAKERS[name](told[name])
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from perdure.base.canonical import decode_json
-from perdure.errors import InvalidRequest
 from perdure.log.records import FactRecord
-from perdure.policies.supersession import Arrival, SupersessionDecision, SupersessionPolicy
+from perdure.policies.supersession import Arrival, SupersessionPolicy, checked_decision
 from perdure.space.draft import Draft
 from perdure.temporal.links import Link, LinkKind, closes_cycle
 from perdure.temporal.slots import neighbours, overtaken, overtaking
@@ -72,21 +71,8 @@ class DraftSlot:
     def facts(self) -> Sequence[DraftFact]:
         return self._facts([number for number in self._order if number != self._place[1]])
 
-    def refuse_strangers(self, decision: SupersessionDecision) -> None:
-        """Raise InvalidRequest when a policy answers with anything but facts of this slot."""
-        if not isinstance(decision, SupersessionDecision):
-            raise InvalidRequest(
-                f"the supersession policy must return a SupersessionDecision, got {type(decision).__name__}",
-                field="supersession",
-            )
-        named = (*decision.supersedes, *decision.superseded_by)
-        strangers = sum(not isinstance(fact, DraftFact) or fact.draft is not self._draft for fact in named)
-        if strangers:
-            raise InvalidRequest(
-                f"the supersession policy named {strangers} facts that the slot did not give it; link facts of "
-                "other subjects by supersedes",
-                field="supersession",
-            )
+    def holds(self, fact: object) -> bool:
+        return isinstance(fact, DraftFact) and fact.draft is self._draft
 
 
 def policy_links(draft: Draft, fact: FactRecord, policy: SupersessionPolicy) -> list[Link]:
@@ -109,8 +95,7 @@ def policy_links(draft: Draft, fact: FactRecord, policy: SupersessionPolicy) -> 
         entities=tuple(sorted({*fact.entities, *fact.extracted})),
         metadata=_metadata(fact),
     )
-    decision = policy.decide(arrival, slot)
-    slot.refuse_strangers(decision)
+    decision = checked_decision(policy.decide(arrival, slot), slot)
     pairs = [(fact.number, other.number) for other in decision.supersedes]
     pairs += [(other.number, fact.number) for other in decision.superseded_by]
     links: list[Link] = []

@@ -12,8 +12,8 @@ from perdure.contract import limits
 from perdure.errors import InvalidRequest
 from perdure.lexical.profile import Profile
 from perdure.log.records import FactRecord, SourceFields
-from perdure.memory import checks
 from perdure.model.inputs import NewFact
+from perdure.planning import checks
 from perdure.policies.extraction import EntityExtractor
 
 SOURCE_NAMES = ("uri", "quote", "start", "end", "position", "actor")
@@ -82,6 +82,20 @@ def retelling_id(telling: Telling, earlier: int) -> str:
     return derived_id(telling.canonical + b"\0retelling %d" % earlier)
 
 
+def identity_bytes(telling: Telling) -> bytes:
+    """Return everything that was told, as bytes: what tells one request from another."""
+    content = telling.content
+    told = [
+        content.id,
+        list(content.tags),
+        content.kind,
+        content.importance,
+        content.pinned,
+        telling.reassert,
+    ]
+    return telling.canonical + canonical_json(told)
+
+
 def payload(content: FactRecord, supersedes: tuple[str, ...]) -> dict[str, Any]:
     """Return what makes the fact the one it is. Absent, null and empty are the same."""
     told: dict[str, Any] = {
@@ -132,7 +146,9 @@ def _checked_ids(values: Any) -> tuple[str, ...]:
     if values is None:
         return ()
     if isinstance(values, str | bytes) or not hasattr(values, "__iter__"):
-        raise InvalidRequest(f"supersedes must be a list of ids, got {type(values).__name__}", field="supersedes")
+        raise InvalidRequest(
+            f"supersedes must be a list of ids, got {type(values).__name__}", field="supersedes"
+        )
     ids = tuple(sorted({checked_id(value, field="supersedes") for value in values}))
     if len(ids) > limits.SUPERSEDES_MAX:
         raise InvalidRequest(

@@ -82,17 +82,21 @@ class Slot(Protocol):
         """Return all of them in order. This costs a step for each; the neighbours cost a bisection."""
         ...
 
+    def holds(self, fact: object) -> bool:
+        """Return whether this is a fact that the slot gave."""
+        ...
+
 
 @dataclass(frozen=True, kw_only=True)
 class SupersessionDecision:
-    """Ids of facts of the slot that the arrival supersedes, and of those that supersede it.
+    """Facts of the slot that the arrival supersedes, and those that supersede it, as the slot gave them.
 
     Both kinds of link are stored with the arrival, united with the ids that it lists itself. A link
     that would close a cycle is left out.
     """
 
-    supersedes: tuple[str, ...] = field(default=(), repr=False)
-    superseded_by: tuple[str, ...] = field(default=(), repr=False)
+    supersedes: tuple[SlotFact, ...] = ()
+    superseded_by: tuple[SlotFact, ...] = ()
 
 
 class SupersessionPolicy(Protocol):
@@ -126,8 +130,7 @@ class LatestBySubject:
 
     def decide(self, arrival: Arrival, slot: Slot) -> SupersessionDecision:
         return SupersessionDecision(
-            supersedes=tuple(fact.id for fact in slot.overtaken()),
-            superseded_by=tuple(fact.id for fact in slot.overtaking()),
+            supersedes=tuple(slot.overtaken()), superseded_by=tuple(slot.overtaking())
         )
 
 
@@ -135,19 +138,19 @@ def checked_decision(decision: SupersessionDecision, slot: Slot) -> Supersession
     """Return a custom policy's decision if it names facts of the slot only.
 
     Raises:
-        InvalidRequest: no SupersessionDecision, or an id that is no fact of the slot.
+        InvalidRequest: no SupersessionDecision, or anything in it that the slot did not give.
     """
     if not isinstance(decision, SupersessionDecision):
         raise InvalidRequest(
             f"the supersession policy must return a SupersessionDecision, got {type(decision).__name__}",
             field="supersession",
         )
-    named = {*decision.supersedes, *decision.superseded_by}
-    strangers = len(named - {fact.id for fact in slot.facts()}) if named else 0
+    named = (*decision.supersedes, *decision.superseded_by)
+    strangers = sum(not slot.holds(fact) for fact in named)
     if strangers:
         raise InvalidRequest(
-            f"the supersession policy named {strangers} ids that are no facts of the arrival's subject; "
-            "link facts of other subjects by `supersedes` in remember",
+            f"the supersession policy named {strangers} facts that its slot did not give; link facts of other "
+            "subjects by `supersedes` in remember",
             field="supersession",
         )
     return decision

@@ -91,7 +91,7 @@ def _mask(state: SpaceState, numbers: BitMap | None, question: Question) -> NDAr
     else:
         visible, valid_to, superseded = known_columns(state, question.known_at)
     seen = history_mask(question.history, column(state.valid_from), valid_to, superseded, question.as_of)
-    mask = visible & seen
+    mask: NDArray[np.uint8] = visible & seen
     if numbers is not None:
         scoped = np.zeros(len(mask), dtype=np.uint8)
         scoped[np.array(_unit_rows(state, numbers), dtype=np.int64)] = 1

@@ -29,9 +29,7 @@ class Explainer:
         profile = view.state.profile
         asked = set(profile.query_terms(question.text))
         self._words = [
-            (word, terms)
-            for word, terms in profile.query_words(question.text)
-            if not asked.isdisjoint(terms)
+            (word, terms) for word, terms in profile.query_words(question.text) if not asked.isdisjoint(terms)
         ]
         self._as_of = to_datetime(question.as_of)
         self._known_at = None if question.known_at is None else to_datetime(question.known_at)

@@ -26,9 +26,7 @@ class View:
         neighbours = self._neighbours(numbers)
         records = self.reader.get_many(self.state, [*numbers, *neighbours])
         ids = {n: r.id for n, r in zip(neighbours, records[len(numbers) :], strict=True)}
-        return [
-            self._fact(number, record, ids) for number, record in zip(numbers, records, strict=False)
-        ]
+        return [self._fact(number, record, ids) for number, record in zip(numbers, records, strict=False)]
 
     def fact(self, number: int) -> Fact:
         return self.facts([number])[0]

@@ -50,9 +50,7 @@ def rank(
     if weighing.is_identity(question.history):
         terms = state.profile.query_terms(question.text)
         found = best_units(state, terms, question.k, eligibility(state, question, secret), question)
-        ranked = [
-            Ranked(number, row, score, (Part("lexical", score),)) for number, row, score in found
-        ]
+        ranked = [Ranked(number, row, score, (Part("lexical", score),)) for number, row, score in found]
     else:
         ranked = rank_candidates(state, reader, question, weighing, secret)[: question.k]
     if question.min_score is not None:
@@ -68,7 +66,7 @@ def rank_candidates(
     terms = state.profile.query_terms(question.text)
     limit = max(question.k, question.candidate_limit)
     if weighing.ranking.is_identity:
-        found = [
+        found: list[tuple[int, int, tuple[Part, ...]]] = [
             (number, row, (Part("lexical", score),))
             for number, row, score in best_units(state, terms, limit, eligible, question)
         ]
@@ -125,7 +123,9 @@ def _with_labels_and_phrase(
 ) -> list[tuple[int, int, tuple[Part, ...]]]:
     """Search the words of tags and kind too, and count the whole query as one more match."""
     limit = max(question.k, question.candidate_limit)
-    text = {number: (row, score) for number, row, score in best_units(state, terms, limit, eligible, question)}
+    text = {
+        number: (row, score) for number, row, score in best_units(state, terms, limit, eligible, question)
+    }
     labelled = matched_label_rows(state, terms, limit, question, eligible)
     numbers = sorted({*text, *labelled})
     missing = [number for number in numbers if number not in text]
@@ -171,9 +171,7 @@ def _weighed(
     return weighed
 
 
-def _recency(
-    state: SpaceState, number: int, status: Status, question: Question, weighing: Weighing
-) -> float:
+def _recency(state: SpaceState, number: int, status: Status, question: Question, weighing: Weighing) -> float:
     policy = weighing.recency
     if policy.is_identity:
         return 1.0

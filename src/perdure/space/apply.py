@@ -10,6 +10,7 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left
 from collections.abc import Callable, Iterable
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from pyroaring import BitMap
@@ -67,7 +68,7 @@ def units_of(record: FactRecord) -> list[str]:
     if not record.cuts:
         return [record.text]
     bounds = (0, *record.cuts, len(record.text))
-    return [record.text[a:b] for a, b in zip(bounds, bounds[1:], strict=False)]
+    return [record.text[a:b] for a, b in pairwise(bounds)]
 
 
 def metadata_pairs(metadata: bytes | None, secret: bytes) -> tuple[bytes, ...]:
@@ -130,7 +131,9 @@ def _apply_fact(state: SpaceState, item: Prepared, secret: bytes) -> None:
     record = item.record
     assert isinstance(record, FactRecord)
     if record.number < state.next_number:
-        raise Corrupt(f"record {item.seq} repeats the fact number {record.number}: run a verify", seq=item.seq)
+        raise Corrupt(
+            f"record {item.seq} repeats the fact number {record.number}: run a verify", seq=item.seq
+        )
     while state.next_number < record.number:
         _append_row(state, None, item.seq, [])
     for position, terms in enumerate(item.units):

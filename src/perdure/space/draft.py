@@ -29,7 +29,7 @@ from perdure.temporal.links import Link, LinkKind
 RECEIPT_DOMAIN = b"receipt"
 
 
-class Deferred(Exception):  # noqa: N818 - a signal between plan and leader, never seen by callers
+class Deferred(Exception):
     """The plan removes what an earlier request of the same transaction adds: it goes into the next one."""
 
 
@@ -140,7 +140,9 @@ class Draft:
             return under
         removed = self._removed
         return [
-            link for link in (*under, *(over or ())) if link.newer not in removed and link.older not in removed
+            link
+            for link in (*under, *(over or ()))
+            if link.newer not in removed and link.older not in removed
         ]
 
     def eff(self, number: int) -> int:
@@ -181,7 +183,9 @@ class Draft:
         """Return until when the fact holds, ends and retractions included."""
         told = self._facts.get(number)
         valid_to = self._base.valid_to(number) if told is None else end_or_forever(told.valid_to)
-        return min([valid_to, *(RETRACTED if end.at is None else end.at for end in self._ends.get(number, ()))])
+        return min(
+            [valid_to, *(RETRACTED if end.at is None else end.at for end in self._ends.get(number, ()))]
+        )
 
     def ends(self, number: int) -> Sequence[EndRecord]:
         """Return the ends told of the fact, in order."""
@@ -284,4 +288,3 @@ class Draft:
     def receipt_key(self, operation: str, key: str) -> bytes:
         """Return the digest under which an answer to this operation is kept."""
         return keyed_hash(self.secret, RECEIPT_DOMAIN, operation.encode() + b"\0" + key.encode())
-

@@ -157,11 +157,10 @@ def _state(snapshot: _Snapshot) -> SpaceState:
     for subject, data in snapshot.subjects.items():
         state.subjects[subject] = order = array("i")
         order.frombytes(data)
-    for name, table in zip(_PLAIN_MAPS, snapshot.maps, strict=True):
-        if name in _TUPLES:
-            # Arrays come back as lists; these maps hold tuples.
-            table = {key: tuple(value) for key, value in table.items()}
-        setattr(state, name, table)
+    for name, plain in zip(_PLAIN_MAPS, snapshot.maps, strict=True):
+        # Arrays come back as lists; some maps hold tuples.
+        restored = {key: tuple(value) for key, value in plain.items()} if name in _TUPLES else plain
+        setattr(state, name, restored)
     _restore_records(state, snapshot)
     lengths = {len(getattr(state, name)) for name in _COLUMNS} | {len(state.presence), state.index.rows}
     if len(lengths) != 1:

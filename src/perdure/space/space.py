@@ -15,6 +15,7 @@ from typing import Generic, TypeVar, cast
 from perdure.base.clock import Clock
 from perdure.base.ids import keyed_hash, random_secret
 from perdure.errors import Busy, Conflict, Corrupt, InvalidRequest, Moved, Unavailable
+from perdure.lexical.profile import Profile
 from perdure.log.protocol import EMPTY, Batch, Head, Log
 from perdure.log.records import FactRecord, RemovalRecord, SpaceRecord, decode, encode
 from perdure.model.namespace import Namespace
@@ -29,6 +30,8 @@ from perdure.space.state import SpaceState, new_state
 T = TypeVar("T")
 WRITE_ATTEMPTS = 16
 READ_ATTEMPTS = 3  # a read overtaken by three erasures in a row gives up with Busy
+GROWTH_MIN = 1_024
+SNAPSHOT_RECORDS = 10_000  # a writer keeps a snapshot after as many
 GROUP_MAX = 256  # requests that one transaction takes, so that the first does not wait for a crowd
 
 
@@ -68,6 +71,9 @@ class Space:
         self._leading = threading.Lock()
         self._planner: int | None = None  # the thread that plans now
         self.records_since_snapshot = 0
+        self.memory_bytes = 0  # an estimate of what the state takes, as of the last load or growth
+        self.on_grown: Callable[[Space], None] | None = None
+        self._measured_at = 0
 
     # Reading
 
@@ -89,6 +95,12 @@ class Space:
     def now(self, state: SpaceState) -> int:
         """Return the present: the clock, or the newest recorded moment where clocks disagree."""
         return max(self.clock.now(), state.newest_ingest)
+
+    @property
+    def profile(self) -> Profile:
+        """The space's analysis. Fixed at creation, so it needs no head check once the space is known."""
+        view = self._view
+        return (view or self._fresh_view())[0].profile
 
     @property
     def number(self) -> int | None:
@@ -136,9 +148,12 @@ class Space:
                 if view is None or view[0].head.epoch != head.epoch or not view[0].head.seq:
                     view = self._load(number, head)
                 if view[0].head.seq >= head.seq or self._extend(number, view[0], head):
-                    return view
+                    break
                 self._view = None
-            raise Busy("the store is being purged again and again; retry")
+            else:
+                raise Busy("the store is being purged again and again; retry")
+        self._note_growth()
+        return view
 
     def _load(self, number: int, head: Head) -> View:
         reader = FactReader(self.log, number)
@@ -152,7 +167,8 @@ class Space:
             if not isinstance(record, SpaceRecord):
                 raise Corrupt("the first record of the space is damaged: run a verify", space=number, seq=1)
             state = new_state(record)
-            state.head = Head(head.epoch, 1, 0, EMPTY.digest)
+            # What follows record 1 is applied next, and brings its own head.
+            state.head = head if head.seq == 1 else Head(head.epoch, 1, 0, EMPTY.digest)
         with self._lock:
             self._view = (state, reader)
         return state, reader
@@ -221,6 +237,9 @@ class Space:
                     self._lead(self._next_group())
         if request.error is not None:
             raise request.error
+        self._note_growth()
+        if self.records_since_snapshot >= SNAPSHOT_RECORDS:
+            self.save_snapshot()
         return cast(T, request.reply)
 
     def _next_group(self) -> list[Request[object]]:
@@ -343,6 +362,17 @@ class Space:
         """Let go of the derived state; the next read loads it again."""
         with self._loading, self._lock:
             self._view = None
+            self.memory_bytes = self._measured_at = 0
+
+    def _note_growth(self) -> None:
+        """Measure again once the state has grown by an eighth, and let the registry keep its budget."""
+        view = self._view
+        if view is None or view[0].next_number < self._measured_at * 9 // 8 + GROWTH_MIN:
+            return
+        self._measured_at = view[0].next_number
+        self.memory_bytes = view[0].memory_bytes()
+        if self.on_grown is not None:
+            self.on_grown(self)
 
 
 def _fail(group: Sequence[Request[object]], error: BaseException) -> None:

@@ -171,7 +171,6 @@ class SpaceState:
             return event
         return self.ingested[number]
 
-
     def above(self, number: int) -> list[Link]:
         """Return the stored links whose older fact is this one."""
         return self.links.above.get(number, [])
@@ -190,6 +189,17 @@ class SpaceState:
             return list(self.hidden)
         owner = self.unit_owner
         return [n for n, p in enumerate(self.presence) if p == LIVE and n not in owner]
+
+    def memory_bytes(self) -> int:
+        """Estimate the memory held, in bytes."""
+        mapped = (
+            len(self.subject_of)
+            + len(self.entities_of)
+            + len(self.tags_of)
+            + len(self.pairs_of)
+            + len(self.ends)
+        )
+        return self.index.memory_bytes() + 80 * len(self.presence) + 200 * (mapped + self.links.count)
 
     @property
     def fact_count(self) -> int:

@@ -51,6 +51,9 @@ class ListedSlot:
     def facts(self) -> Sequence[SlotFact]:
         return self.before + self.after
 
+    def holds(self, fact: object) -> bool:
+        return fact in self.facts()
+
 
 def arrival(at: int = 15) -> Arrival:
     return Arrival(
@@ -76,7 +79,7 @@ def test_explicit_only_links_nothing_of_its_own():
 
 def test_latest_by_subject_links_both_neighbours_and_no_others():
     decision = LatestBySubject().decide(arrival(), FULL)
-    assert decision == SupersessionDecision(supersedes=("rome",), superseded_by=("oslo",))
+    assert decision == SupersessionDecision(supersedes=(ROME,), superseded_by=(OSLO,))
 
 
 def test_latest_by_subject_links_nothing_to_the_first_fact_of_a_subject():
@@ -84,13 +87,13 @@ def test_latest_by_subject_links_nothing_to_the_first_fact_of_a_subject():
 
 
 def test_a_decision_that_names_facts_of_the_slot_is_taken_as_it_is():
-    decision = SupersessionDecision(supersedes=("paris", "rome"), superseded_by=("oslo",))
+    decision = SupersessionDecision(supersedes=(PARIS, ROME), superseded_by=(OSLO,))
     assert checked_decision(decision, FULL) is decision
 
 
 def test_a_decision_that_names_a_fact_outside_the_slot_is_refused_without_showing_it():
-    with pytest.raises(InvalidRequest, match="1 ids that are no facts") as caught:
-        checked_decision(SupersessionDecision(supersedes=("someone-else", "rome")), FULL)
+    with pytest.raises(InvalidRequest, match="1 facts that its slot did not give") as caught:
+        checked_decision(SupersessionDecision(supersedes=(Stored(9, "someone-else", 3), ROME)), FULL)
     assert caught.value.field == "supersession"
     assert "someone-else" not in str(caught.value)
 

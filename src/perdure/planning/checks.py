@@ -136,7 +136,8 @@ def checked_idempotency_key(value: str | None) -> str | None:
     checked_text(value, field="idempotency_key")
     if not 1 <= len(value.encode()) <= limits.IDEMPOTENCY_KEY_BYTES_MAX:
         raise InvalidRequest(
-            f"idempotency_key must take 1 to {limits.IDEMPOTENCY_KEY_BYTES_MAX} bytes", field="idempotency_key"
+            f"idempotency_key must take 1 to {limits.IDEMPOTENCY_KEY_BYTES_MAX} bytes",
+            field="idempotency_key",
         )
     return value
 
@@ -150,7 +151,9 @@ def checked_source(value: Source | Mapping[str, Any] | None) -> SourceFields | N
     elif isinstance(value, Mapping):
         fields = dict(value)
     else:
-        raise InvalidRequest(f"source must be a Source or an object, got {type(value).__name__}", field="source")
+        raise InvalidRequest(
+            f"source must be a Source or an object, got {type(value).__name__}", field="source"
+        )
     unknown = sorted(str(key) for key in set(fields) - set(SourceFields.__struct_fields__))
     if unknown:
         raise InvalidRequest(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from perdure.memory.receipts import lose_receipts
+from perdure.planning.receipts import lose_receipts
 from perdure.space.draft import Deferred, Draft
 from perdure.temporal.links import relinks
 

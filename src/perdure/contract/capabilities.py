@@ -1,0 +1,65 @@
+"""What a memory says that it can do: the same object on every surface."""
+
+from __future__ import annotations
+
+import msgspec
+
+from perdure.errors import InvalidRequest
+
+CONTRACT_VERSION = 1
+PROFILE = "temporal-memory-v1"
+OPERATIONS = (
+    "annotate",
+    "capabilities",
+    "changes",
+    "correct",
+    "end",
+    "explain",
+    "forget",
+    "get",
+    "history",
+    "list",
+    "recall",
+    "remember",
+    "restore",
+    "retract",
+    "unblock",
+)
+
+
+class Features(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
+    """Explicit flags: what is not there is False or None, never left out."""
+
+    as_of: bool = True
+    known_at: bool = True
+    supersession: bool = True
+    explain: bool = True
+    history: bool = True
+    purge: bool = False
+    consolidation: bool = False
+    embeddings: bool = False
+    embedding_dimension: int | None = None
+    encryption: bool = False
+    conversation: bool = False
+    pagination: bool = True
+    analysis_profile: str
+    embedder_model: str | None = None
+
+
+class Capabilities(msgspec.Struct, frozen=True, rename="camel"):
+    """The contract's version, the profile that this memory serves, and its operations, sorted."""
+
+    contract_version: int
+    profile: str
+    operations: tuple[str, ...]
+    features: Features
+
+
+def capabilities(contract_version: int, analysis_profile: str) -> Capabilities:
+    """Return the capabilities for a contract version; raises InvalidRequest for one we do not speak."""
+    if isinstance(contract_version, bool) or contract_version != CONTRACT_VERSION:
+        raise InvalidRequest(
+            f"contract version {contract_version} is not spoken; this build speaks {CONTRACT_VERSION}",
+            field="contract_version",
+        )
+    return Capabilities(CONTRACT_VERSION, PROFILE, OPERATIONS, Features(analysis_profile=analysis_profile))

@@ -1,0 +1,577 @@
+"""Memory: what a caller holds. Thread-safe and synchronous; every method is one consistent view or one
+atomic write."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
+from types import TracebackType
+from typing import Any, TypeVar
+
+import msgspec
+
+from perdure.base.canonical import canonical_json, checked_text
+from perdure.base.ids import checked_id
+from perdure.base.instants import Instant, find_millis, to_millis
+from perdure.contract import limits
+from perdure.contract.capabilities import Capabilities, capabilities
+from perdure.errors import InvalidRequest, NotFound
+from perdure.memory.asking import Asking, checked_scope, checked_times
+from perdure.memory.changing import (
+    UNSET,
+    Correction,
+    Target,
+    checked_annotations,
+    plan_annotate,
+    plan_correct,
+    plan_end,
+    plan_retract,
+)
+from perdure.memory.config import MemoryConfig
+from perdure.memory.forgetting import ForgetRules, plan_forget, plan_restore, plan_unblock
+from perdure.memory.listing import Listing
+from perdure.memory.notifying import Notifier
+from perdure.memory.reading import Reading
+from perdure.memory.remembering import RememberRules, plan_remember, reply_of
+from perdure.memory.scopes import scope_of
+from perdure.memory.telling import Telling, identity_bytes, telling_of
+from perdure.model.fact import Fact, Source
+from perdure.model.hit import Explanation, Hit
+from perdure.model.inputs import NewFact
+from perdure.model.replies import Changes, Forgotten, Page, Remembered
+from perdure.planning import checks
+from perdure.planning.receipts import Keyed
+from perdure.space.draft import Draft
+from perdure.space.space import Space
+
+T = TypeVar("T")
+BATCH_MAX = 100_000  # one transaction; more would hold the writer turn for seconds
+
+
+class Memory:
+    """The facts of one space. Use `Memory.open(path)` or `Store.memory(...)` to get one."""
+
+    def __init__(
+        self, space: Space, config: MemoryConfig, *, on_close: Callable[[], None] | None = None
+    ) -> None:
+        self._space, self.config = space, config
+        self._asking = Asking(config)
+        self._reading = Reading(space, self._asking)
+        self._rules = RememberRules(config.supersession_policy, config.on_id_conflict == "replace")
+        self._notifier = Notifier(config.observers, self.get)
+        self._on_close = on_close
+
+    # Telling
+
+    def remember(
+        self,
+        text: str,
+        *,
+        id: str | None = None,
+        subject: str | None = None,
+        entities: Iterable[str] | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        event_time: Instant | None = None,
+        valid_from: Instant | None = None,
+        valid_to: Instant | None = None,
+        supersedes: Iterable[str] | None = None,
+        tags: Iterable[str] | None = None,
+        kind: str | None = None,
+        importance: float | None = None,
+        pinned: bool = False,
+        source: Source | Mapping[str, Any] | None = None,
+        reassert: bool = False,
+        idempotency_key: str | None = None,
+    ) -> Remembered:
+        """Store a fact; it is durable, and seen by every read, when this returns.
+
+        Telling the same again stores nothing and answers `existing` with the first ingest time. See
+        `NewFact` for the fields.
+
+        Raises:
+            InvalidRequest: a field is malformed or outside a limit, or `supersedes` names an unknown id.
+            Conflict: the id holds other content, or the idempotency key another request.
+            Blocked: the content was forgotten with block=True.
+            Busy, StorageFull, Unavailable: nothing was stored.
+        """
+        fact = NewFact(
+            text=text,
+            id=id,
+            subject=subject,
+            entities=entities,
+            metadata=metadata,
+            event_time=event_time,
+            valid_from=valid_from,
+            valid_to=valid_to,
+            supersedes=supersedes,
+            tags=tags,
+            kind=kind,
+            importance=importance,
+            pinned=pinned,
+            source=source,
+            reassert=reassert,
+        )
+        telling = self._telling(fact)
+        return self._remember("remember", [telling], idempotency_key)[0]
+
+    def remember_many(
+        self, facts: Iterable[NewFact | Mapping[str, Any] | str], *, idempotency_key: str | None = None
+    ) -> list[Remembered]:
+        """Store facts in one transaction, all or none, and return one reply each, in order.
+
+        Members share one ingest time; list order is arrival order. `supersedes` may name any member.
+        A mapping has the fields of `NewFact`; a text alone is a fact without other fields.
+
+        Raises as `remember`; the message names the index of the offending member.
+        """
+        if isinstance(facts, str | bytes | Mapping):
+            raise InvalidRequest(f"facts must be a list of facts, got {type(facts).__name__}", field="facts")
+        tellings: list[Telling] = []
+        for index, told in enumerate(facts):
+            try:
+                tellings.append(self._telling(_new_fact(told)))
+            except InvalidRequest as error:
+                error.message = f"facts[{index}]: {error.message}"
+                error.args = (error.message,)
+                error.details["index"] = index
+                raise
+            if index >= BATCH_MAX:
+                raise InvalidRequest(
+                    f"facts has more than {BATCH_MAX} members; send several batches", field="facts"
+                )
+        if not tellings:
+            raise InvalidRequest("facts is empty", field="facts")
+        return self._remember("remember_many", tellings, idempotency_key)
+
+    def _telling(self, fact: NewFact) -> Telling:
+        return telling_of(fact, self._space.profile, self.config.extractor)
+
+    def _remember(self, operation: str, tellings: Sequence[Telling], key: str | None) -> list[Remembered]:
+        request = b"" if key is None else b"\0".join(identity_bytes(telling) for telling in tellings)
+        keyed = self._keyed(operation, key, request)
+        replies = self._write(lambda draft: plan_remember(draft, tellings, self._rules, keyed))
+        if any(reply.outcome == "replaced" for reply in replies):
+            self._space.log.scrub()
+        self._notifier.remembered([r.id for r in replies if r.created and r.id is not None])
+        return replies
+
+    def correct(
+        self,
+        new_text: str,
+        *,
+        id: str | None = None,
+        text: str | None = None,
+        containing: str | None = None,
+        new_id: str | None = None,
+        subject: Any = UNSET,
+        entities: Any = UNSET,
+        metadata: Any = UNSET,
+        event_time: Any = UNSET,
+        valid_from: Any = UNSET,
+        valid_to: Any = UNSET,
+        tags: Any = UNSET,
+        kind: Any = UNSET,
+        importance: Any = UNSET,
+        pinned: Any = UNSET,
+        source: Any = UNSET,
+        idempotency_key: str | None = None,
+    ) -> Remembered:
+        """Say that a fact was told wrong: store the right one in its place, on both time axes.
+
+        The corrected fact is named by exactly one of `id` (any stored version), `text` or `containing`
+        (the one current fact that matches). Everything that is not given is inherited. The mistake
+        still shows to a reader with `known_at` before now.
+
+        Raises:
+            NotFound: nothing matches. Conflict: several match; details list the ids.
+        """
+        named = [name for name, value in (("id", id), ("text", text), ("containing", containing)) if value]
+        if len(named) != 1:
+            raise InvalidRequest("correct takes exactly one of id, text, containing", field="id")
+        given = _given(
+            subject=subject,
+            entities=entities,
+            metadata=metadata,
+            event_time=event_time,
+            valid_from=valid_from,
+            valid_to=valid_to,
+            tags=tags,
+            kind=kind,
+            importance=importance,
+            pinned=pinned,
+            source=source,
+        )
+        telling = self._telling(NewFact(text=new_text, id=new_id, **given))
+        checked = {name: getattr(telling.content, name) for name in given}
+        correction = Correction(Target(id, text, containing), new_text, telling.units, checked, new_id)
+        request = msgspec.msgpack.encode((id, text, containing)) + identity_bytes(telling)
+        keyed = self._keyed("correct", idempotency_key, request)
+
+        def plan(draft: Draft) -> tuple[Remembered, bool]:
+            item, created = plan_correct(draft, correction, keyed)
+            return reply_of(draft, item), created
+
+        reply, created = self._write(plan)
+        if created and reply.id is not None:
+            self._notifier.remembered([reply.id])
+        return reply
+
+    def end(
+        self,
+        id: str,
+        *,
+        at: Instant | None = None,
+        reason: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> Fact:
+        """Close a fact's validity at `at` (default now) without a successor; return the fact.
+
+        From `at` on it is `expired`; a reader with `known_at` before now still sees it open.
+
+        Raises:
+            NotFound: no such fact. InvalidRequest: `at` is not after valid_from, or after an earlier end.
+        """
+        moment, checked = find_millis(at, field="at"), checks.checked_reason(reason)
+        keyed = self._keyed("end", idempotency_key, msgspec.msgpack.encode((id, moment, checked)))
+        checked_id(id)
+        self._write(lambda draft: plan_end(draft, id, moment, checked, keyed))
+        return self._existing(id)
+
+    def retract(
+        self,
+        id: str,
+        *,
+        reason: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> Fact:
+        """Say that a fact was never true; return it. It is `expired` at every instant from now on known.
+
+        Raises NotFound when there is no such fact. Repeating it changes nothing.
+        """
+        checked = checks.checked_reason(reason)
+        keyed = self._keyed("retract", idempotency_key, msgspec.msgpack.encode((id, checked)))
+        checked_id(id)
+        self._write(lambda draft: plan_retract(draft, id, checked, keyed))
+        return self._existing(id)
+
+    def annotate(
+        self,
+        id: str,
+        *,
+        tags: Any = UNSET,
+        kind: Any = UNSET,
+        importance: Any = UNSET,
+        pinned: Any = UNSET,
+        metadata: Any = UNSET,
+        idempotency_key: str | None = None,
+    ) -> Fact:
+        """Change what is noted of a fact (not what it says); return it. None clears kind and importance.
+
+        `metadata` replaces what reads and filters see of the caller's metadata.
+        """
+        changes = checked_annotations(
+            tags=tags, kind=kind, importance=importance, pinned=pinned, metadata=metadata
+        )
+        keyed = self._keyed("annotate", idempotency_key, msgspec.msgpack.encode((id, changes)))
+        checked_id(id)
+        self._write(lambda draft: plan_annotate(draft, id, changes, keyed))
+        return self._existing(id)
+
+    # Asking
+
+    def recall(
+        self,
+        query: str,
+        *,
+        k: int | None = None,
+        as_of: Instant | None = None,
+        known_at: Instant | None = None,
+        history: str | None = None,
+        subject: str | None = None,
+        entity: str | None = None,
+        tags: Iterable[str] | None = None,
+        kind: str | None = None,
+        filter: Mapping[str, Any] | None = None,
+        min_score: float | None = None,
+        candidate_limit: int | None = None,
+        explain: bool = False,
+    ) -> list[Hit]:
+        """Return the k best matching facts, best first; ties in order of arrival.
+
+        Args:
+            query: words to find; no syntax, every character is text.
+            k: 1 to 1,000; the configuration's default_k when absent.
+            as_of: the moment in the world that is asked about; the present when absent.
+            known_at: ignore what was recorded later than this moment.
+            history: `current` (default), `all`, or `historical` (everything that is not current).
+            subject, entity, tags (all of them), kind, filter (metadata equality): only facts that have these.
+            min_score: leave out hits that score less.
+            candidate_limit: how many candidates a reordering looks at, k to 4,096.
+            explain: attach an Explanation to each hit.
+
+        Raises:
+            InvalidRequest: a malformed option, or a blank query. QueryLimit: the budget is too small.
+        """
+        scope = checked_scope(subject=subject, entity=entity, tags=tags, kind=kind, filter=filter)
+        question = self._asking.options(
+            query, k=k, history=history, scope=scope, min_score=min_score, candidate_limit=candidate_limit
+        )
+        times = checked_times(as_of, known_at)
+        return self._reading.recall(question, times, explain=checks.checked_flag(explain, "explain"))
+
+    def explain(
+        self,
+        query: str,
+        id: str,
+        *,
+        k: int | None = None,
+        as_of: Instant | None = None,
+        known_at: Instant | None = None,
+        history: str | None = None,
+        subject: str | None = None,
+        entity: str | None = None,
+        tags: Iterable[str] | None = None,
+        kind: str | None = None,
+        filter: Mapping[str, Any] | None = None,
+        min_score: float | None = None,
+        candidate_limit: int | None = None,
+    ) -> Explanation:
+        """Return why the fact comes back from this recall, or why it does not. Options as in `recall`.
+
+        Raises NotFound when there is no such fact (or it was forgotten or hidden).
+        """
+        scope = checked_scope(subject=subject, entity=entity, tags=tags, kind=kind, filter=filter)
+        question = self._asking.options(
+            query, k=k, history=history, scope=scope, min_score=min_score, candidate_limit=candidate_limit
+        )
+        return self._reading.explain(question, checked_times(as_of, known_at), checked_id(id))
+
+    def get(
+        self,
+        id: str,
+        *,
+        as_of: Instant | None = None,
+        known_at: Instant | None = None,
+    ) -> Fact | None:
+        """Return the fact of that id with its status at `as_of` (default now), or None."""
+        return self._reading.get(checked_id(id), checked_times(as_of, known_at))
+
+    def history(
+        self,
+        id: str,
+        *,
+        as_of: Instant | None = None,
+        known_at: Instant | None = None,
+    ) -> list[Fact]:
+        """Return every fact connected with this one by supersession, in the order they take effect.
+
+        An unknown id gives an empty list.
+        """
+        return self._reading.history(checked_id(id), checked_times(as_of, known_at))
+
+    def list(
+        self,
+        *,
+        filter: Mapping[str, Any] | None = None,
+        subject: str | None = None,
+        entity: str | None = None,
+        tags: Iterable[str] | None = None,
+        kind: str | None = None,
+        status: str | None = None,
+        as_of: Instant | None = None,
+        known_at: Instant | None = None,
+        order: str = "ingest",
+        hidden: bool = False,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> Page[Fact]:
+        """Return a page of all visible facts that match; every one unless narrowed.
+
+        Args:
+            status: only facts of this status at `as_of`.
+            order: ingest, -ingest, event, -event, importance, -importance, last_used or id; ties by arrival.
+            hidden: only the softly forgotten ones.
+            limit: 1 to 1,000, 50 when absent. cursor: what the page before gave, with the same arguments.
+        """
+        scope = checked_scope(subject=subject, entity=entity, tags=tags, kind=kind, filter=filter)
+        moments = checked_times(as_of, known_at)
+        size = limits.LIST_DEFAULT if limit is None else limit
+        return self._reading.list(Listing(scope, status, order, hidden, size, cursor, *moments).check())
+
+    def changes(self, since: str | None = None, *, limit: int | None = None) -> Changes:
+        """Return what happened to the space's facts after the cursor `since` (None: from the start).
+
+        In log order; the reply's cursor continues. Raises Conflict(kind="epoch") after a purge.
+        """
+        size = (
+            limits.LIST_DEFAULT if limit is None else checks.checked_count(limit, "limit", 1, limits.LIST_MAX)
+        )
+        return self._reading.changes(since, size)
+
+    # Forgetting
+
+    def forget(
+        self,
+        *,
+        ids: Iterable[str] | None = None,
+        subject: str | None = None,
+        entity: str | None = None,
+        ingested_before: Instant | None = None,
+        event_before: Instant | None = None,
+        matching: Mapping[str, Any] | None = None,
+        tag: str | None = None,
+        text: str | None = None,
+        containing: str | None = None,
+        kind: str | None = None,
+        filter: Mapping[str, Any] | None = None,
+        all: bool = False,
+        include_chain: bool = False,
+        dry_run: bool = False,
+        soft: bool = False,
+        block: bool = False,
+        idempotency_key: str | None = None,
+    ) -> Forgotten:
+        """Remove the facts of exactly one scope from every read and erase them from every file.
+
+        Args:
+            include_chain: also every fact connected with them by supersession.
+            dry_run: remove nothing; tell what would go.
+            soft: hide instead of erase; `restore` brings them back.
+            block: keep keyed digests, so that the same ids and texts are refused from now on.
+
+        Raises InvalidRequest for none or several scopes. Repeating a forget removes nothing more.
+        """
+        told = {
+            "ids": ids,
+            "subject": subject,
+            "entity": entity,
+            "ingested_before": ingested_before,
+            "event_before": event_before,
+            "matching": matching,
+            "tag": tag,
+            "text": text,
+            "containing": containing,
+            "kind": kind,
+            "filter": filter,
+            "all": all,
+        }
+        if ids is not None and not isinstance(ids, str | bytes) and isinstance(ids, Iterable):
+            told["ids"] = ids = list(ids)
+        scope = scope_of(**told)
+        for name, flag in (
+            ("include_chain", include_chain),
+            ("dry_run", dry_run),
+            ("soft", soft),
+            ("block", block),
+        ):
+            checks.checked_flag(flag, name)
+        rules = ForgetRules(include_chain, dry_run, soft, block, self.config.limits.frontier)
+        request = b"" if idempotency_key is None else _forget_bytes(told, rules)
+        keyed = self._keyed("forget", idempotency_key, request)
+        gone = self._write(lambda draft: plan_forget(draft, scope, rules, keyed), alone=True)
+        if dry_run:
+            return Forgotten(gone, (), True, False, False)
+        # Also when nothing matched: an earlier forget's last step may still be waiting.
+        pending = not soft and not self._space.log.scrub()
+        self._notifier.forgotten(gone)
+        return Forgotten(gone, (), False, False, pending)
+
+    def restore(self, ids: Iterable[str], *, idempotency_key: str | None = None) -> tuple[str, ...]:
+        """Bring softly forgotten facts back; return the ids that came back, sorted. Others are ignored."""
+        named = _id_list(ids, "ids")
+        keyed = self._keyed("restore", idempotency_key, msgspec.msgpack.encode(named))
+        policy = self.config.supersession_policy
+        return self._write(lambda draft: plan_restore(draft, named, policy, keyed), alone=True)
+
+    def unblock(
+        self,
+        *,
+        ids: Iterable[str] | None = None,
+        texts: Iterable[str] | None = None,
+        idempotency_key: str | None = None,
+    ) -> int:
+        """Allow ids and texts that were forgotten with block=True; return how many blocks were lifted.
+
+        A forget blocks both the id and the text of a fact: name both to store the same fact again.
+        """
+        if ids is None and texts is None:
+            raise InvalidRequest("unblock takes ids, texts or both", field="ids")
+        names, words = _id_list(ids or (), "ids"), _text_list(texts or ())
+        keyed = self._keyed("unblock", idempotency_key, msgspec.msgpack.encode((names, words)))
+        return self._write(lambda draft: plan_unblock(draft, names, words, keyed), alone=True)
+
+    # The rest
+
+    def capabilities(self, contract_version: int = 1) -> Capabilities:
+        """Return what this memory offers. Raises InvalidRequest for a contract version it does not speak."""
+        return capabilities(contract_version, self.config.profile)
+
+    def close(self) -> None:
+        """Close the store if this memory opened it. Idempotent."""
+        if self._on_close is not None:
+            self._on_close()
+
+    def __enter__(self) -> Memory:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _existing(self, id_: str) -> Fact:
+        fact = self.get(id_)
+        if fact is None:
+            raise NotFound("the fact was forgotten by another writer meanwhile", field="id")
+        return fact
+
+    def _keyed(self, operation: str, key: str | None, request: bytes) -> Keyed:
+        return Keyed(operation, checks.checked_idempotency_key(key), request, self.config.receipt_days)
+
+    def _write(self, plan: Callable[[Draft], T], *, alone: bool = False) -> T:
+        self._notifier.refuse_inside()
+        return self._space.write(plan, alone=alone)
+
+
+def _given(**told: Any) -> dict[str, Any]:
+    return {name: value for name, value in told.items() if value is not UNSET}
+
+
+def _new_fact(told: NewFact | Mapping[str, Any] | str) -> NewFact:
+    if isinstance(told, NewFact):
+        return told
+    if isinstance(told, str):
+        return NewFact(text=told)
+    if not isinstance(told, Mapping):
+        raise InvalidRequest(f"a fact must be a NewFact, an object or a text, got {type(told).__name__}")
+    unknown = sorted(str(key)[:32] for key in set(told) - set(NewFact.__struct_fields__))
+    if unknown:
+        raise InvalidRequest(
+            f"unknown field {unknown[0]!r}; a fact has {', '.join(NewFact.__struct_fields__)}",
+            field=unknown[0],
+        )
+    if "text" not in told:
+        raise InvalidRequest("text is missing", field="text")
+    return NewFact(**told)
+
+
+def _id_list(values: Iterable[str], field: str) -> list[str]:
+    if isinstance(values, str | bytes) or not isinstance(values, Iterable):
+        raise InvalidRequest(f"{field} must be a list of ids, got {type(values).__name__}", field=field)
+    return sorted({checked_id(value, field=field) for value in values})
+
+
+def _text_list(values: Iterable[str]) -> list[str]:
+    if isinstance(values, str | bytes) or not isinstance(values, Iterable):
+        raise InvalidRequest(f"texts must be a list of texts, got {type(values).__name__}", field="texts")
+    return sorted({checked_text(value, field="texts") for value in values})
+
+
+def _forget_bytes(told: Mapping[str, Any], rules: ForgetRules) -> bytes:
+    """Return what tells one forget request from another."""
+    plain = {name: _plain(value) for name, value in told.items() if value is not None}
+    return canonical_json([plain, rules.include_chain, rules.dry_run, rules.soft, rules.block])
+
+
+def _plain(value: Any) -> Any:
+    return to_millis(value, field="scope") if isinstance(value, datetime) else value

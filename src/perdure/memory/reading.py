@@ -1,0 +1,153 @@
+"""The reads of a memory: each one consistent view."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from perdure.errors import NotFound
+from perdure.log.records import decode
+from perdure.memory.asking import Asking
+from perdure.memory.feed import change_of
+from perdure.memory.listing import CursorCodec, Listing, list_facts
+from perdure.model.fact import Fact
+from perdure.model.hit import Explanation, Hit
+from perdure.model.replies import Change, Changes, Page
+from perdure.search.explain import Explainer
+from perdure.search.hydration import View
+from perdure.search.pipeline import Ranked, rank, rank_candidates
+from perdure.search.query import Question
+from perdure.search.standing import is_known
+from perdure.space.facts import FactReader
+from perdure.space.space import Space
+from perdure.space.state import SpaceState
+from perdure.temporal.links import component
+
+Times = tuple[int | None, int | None]  # as_of (None: the present), known_at (None: everything)
+
+
+class Reading:
+    """Questions to one space."""
+
+    def __init__(self, space: Space, asking: Asking) -> None:
+        self._space, self._asking = space, asking
+        self._secret = space.log.secret
+
+    def recall(self, question: Question, times: Times, *, explain: bool) -> list[Hit]:
+        def work(state: SpaceState, reader: FactReader) -> list[Hit]:
+            asked = self._placed(question, state, times)
+            ranked = rank(state, reader, asked, self._asking.weighing, self._secret)
+            view = View(state, reader, asked.as_of, asked.known_at)
+            facts = _with_unit_texts(view, ranked)
+            if not explain:
+                return [Hit(fact, one.score, fact.status) for fact, one in zip(facts, ranked, strict=True)]
+            explainer = Explainer(view, asked, self._secret)
+            return [
+                Hit(fact, one.score, fact.status, explainer.returned(one, place))
+                for place, (fact, one) in enumerate(zip(facts, ranked, strict=True), 1)
+            ]
+
+        return self._space.read(work)
+
+    def explain(self, question: Question, times: Times, id_: str) -> Explanation:
+        def work(state: SpaceState, reader: FactReader) -> Explanation:
+            asked = self._placed(question, state, times)
+            number = reader.find_number(state, id_)
+            if number is None or not state.is_live(number):
+                raise NotFound("no fact of this space has that id", field="id")
+            explainer = Explainer(View(state, reader, asked.as_of, asked.known_at), asked, self._secret)
+            weighing = self._asking.weighing
+            ranked = rank_candidates(state, reader, asked, weighing, self._secret)
+            for place, one in enumerate(ranked, 1):
+                if one.number != number:
+                    continue
+                if asked.min_score is not None and one.score < asked.min_score:
+                    return explainer.candidate(one, place, "below-min-score")
+                if place > asked.k:
+                    return explainer.candidate(one, place, "below-k")
+                return explainer.returned(one, place)
+            matched = explainer.lexical_score(number) > 0.0
+            return explainer.absent(number, explainer.reason_unranked(number, matched=matched))
+
+        return self._space.read(work)
+
+    def get(self, id_: str, times: Times) -> Fact | None:
+        def work(state: SpaceState, reader: FactReader) -> Fact | None:
+            number = reader.find_number(state, id_)
+            if number is None or not is_known(state, number, times[1]):
+                return None
+            return self._view(state, reader, times).fact(number)
+
+        return self._space.read(work)
+
+    def history(self, id_: str, times: Times) -> list[Fact]:
+        def work(state: SpaceState, reader: FactReader) -> list[Fact]:
+            number = reader.find_number(state, id_)
+            if number is None or not is_known(state, number, times[1]):
+                return []
+            members = component(number, state, frontier_limit=self._asking.budget.frontier)
+            known = [n for n in members if is_known(state, n, times[1])]
+            return self._view(state, reader, times).facts(sorted(known, key=lambda n: (state.eff(n), n)))
+
+        return self._space.read(work)
+
+    def list(self, listing: Listing) -> Page[Fact]:
+        def work(state: SpaceState, reader: FactReader) -> Page[Fact]:
+            now, name = self._space.now(state), self._space.namespace.key()
+            return list_facts(state, reader, listing, now=now, secret=self._secret, namespace=name)
+
+        return self._space.read(work)
+
+    def changes(self, since: str | None, limit: int) -> Changes:
+        def work(state: SpaceState, reader: FactReader) -> Changes:
+            name, number = self._space.namespace.key(), self._space.number
+            codec = CursorCodec(self._secret, name, state.head.epoch, b"changes")
+            after = 0 if since is None else codec.decode(since)
+            items: list[Change] = []
+            last = after
+            if number is not None:
+                for entry in self._space.log.read(number, after, state.head.seq):
+                    record = None if entry.data is None else decode(entry.data, space=number, seq=entry.seq)
+                    change = change_of(state, reader, entry.seq, record)
+                    if change is not None and len(items) == limit:
+                        return Changes(tuple(items), True, codec.encode(last))
+                    last = entry.seq
+                    if change is not None:
+                        items.append(change)
+            return Changes(tuple(items), False, codec.encode(last))
+
+        return self._space.read(work)
+
+    def _placed(self, question: Question, state: SpaceState, times: Times) -> Question:
+        as_of, known_at = times
+        if as_of is None:
+            as_of = self._space.now(state)
+        return Question(
+            question.text,
+            question.k,
+            as_of,
+            known_at,
+            question.history,
+            question.scope,
+            question.min_score,
+            question.candidate_limit,
+            question.budget,
+        )
+
+    def _view(self, state: SpaceState, reader: FactReader, times: Times) -> View:
+        as_of = self._space.now(state) if times[0] is None else times[0]
+        return View(state, reader, as_of, times[1])
+
+
+def _with_unit_texts(view: View, ranked: Sequence[Ranked]) -> list[Fact]:
+    facts = view.facts([one.number for one in ranked])
+    if not view.state.unit_counts:
+        return facts
+    # A document of several units is shown by the unit that matched; get() has the whole.
+    return [
+        fact
+        if (text := view.unit_text(one.number, one.row)) is None
+        else msgspec.structs.replace(fact, text=text)
+        for fact, one in zip(facts, ranked, strict=True)
+    ]

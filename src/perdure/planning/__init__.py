@@ -1,0 +1,1 @@
+"""What every write shares: field checks, receipts, blocks, removal."""
