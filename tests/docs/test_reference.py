@@ -5,12 +5,15 @@ from __future__ import annotations
 import dataclasses
 import re
 
-from perdure import errors
+import pytest
+
+from perdure import Memory, Store, errors
 from perdure.memory.config import MemoryConfig
 from source_tree import ROOT
 
 PAGE = (ROOT / "docs" / "reference.md").read_text(encoding="utf-8")
 BETWEEN_LAYERS = {"Moved", "PerdureError"}  # never reach a caller of the public names by themselves
+INSIDE = {"memory_of"}  # what Memory.open asks of its store
 
 
 def rows(section: str) -> dict[str, str]:
@@ -30,3 +33,9 @@ def test_every_error_is_listed_with_its_code():
 
 def test_every_setting_is_listed():
     assert list(rows("Settings")) == [field.name for field in dataclasses.fields(MemoryConfig)]
+
+
+@pytest.mark.parametrize("kind", [Memory, Store])
+def test_every_call_is_listed(kind):
+    calls = {name for name in dir(kind) if not name.startswith("_") and callable(getattr(kind, name))}
+    assert set(rows(kind.__name__)) == calls - INSIDE
