@@ -1,4 +1,4 @@
-"""Laws of the lexical index: every implementation gives what plain floats over dictionaries give, bit for bit."""
+"""Laws of the lexical index: each implementation gives what floats over plain dictionaries give, bit for bit."""
 
 from __future__ import annotations
 

@@ -36,15 +36,16 @@
 #define NEVER 0xffffffffu  /* the least length where no row has this tf */
 
 #define WINDOW 2048u         /* rows scored at once: 16 KB of sums, half of a first-level cache */
+#define BATCH 64u            /* rows that go on together from the essential terms to the others */
 #define DENSE_ROWS 256u      /* smaller indexes have no dense rows */
-#define DENSE_MAKE 10u        /* a term in more than 1/10 of the rows gets one ... */
-#define DENSE_DROP 20u        /* ... and loses it under 1/20 */
-#define PRUNE_POSTINGS 500u   /* fewer postings are all scored: bounds and priming would cost more */
-#define PRIME_POSTINGS 512u   /* postings read to prime the threshold; measured best at 1k to 1M rows */
+#define DENSE_MAKE 10u       /* a term in more than 1/10 of the rows gets one ... */
+#define DENSE_DROP 20u       /* ... and loses it under 1/20 */
+#define PRUNE_POSTINGS 500u  /* fewer postings are all scored: bounds and priming would cost more */
+#define PRIME_POSTINGS 512u  /* postings read to prime the threshold; measured best at 1k to 1M rows */
 #define LONG_SCAN 50000u     /* postings to read from which the interpreter lock is released */
 #define LONG_WALK 2000u      /* likewise, rows to walk */
-#define COMPACT_POSTINGS 4096u
-#define MARGIN 1e-12 /* sums of bounds are raised by this part: rounding must not make them too small */
+#define COMPACT_POSTINGS 4096u /* fewer postings of erased rows are left where they are */
+#define MARGIN 1e-12         /* sums of bounds are raised by this part: rounding must not make them too small */
 
 #define STATE_SHIFT 30
 #define LENGTH_MASK 0x3fffffffu
@@ -944,38 +945,70 @@ static inline uint32_t gallop(const uint32_t *rows, uint32_t from, uint32_t coun
 
 static inline uint16_t probe(Sought *sought, uint32_t row)
 {
-    if (sought->dense) return sought->dense[row];
     sought->cursor = gallop(sought->rows, sought->cursor, sought->count, row);
     if (sought->cursor < sought->count && sought->rows[sought->cursor] == row) return sought->codes[sought->cursor];
     return CODE_NONE;
 }
 
-/* Add the probed terms to a row's score from the essential ones, as long as it can still get in. */
-static inline void finish(Query *query, uint32_t essential, uint32_t row, double score)
+/* Rows, ascending, that the essential terms left in the race. They go on term by term, so that loads overlap
+ * and no branch depends on a single row's score. theta is that of the batch's start: a batch is small. */
+typedef struct {
+    uint32_t count;
+    uint32_t row[BATCH];
+    double score[BATCH];
+} Batch;
+
+static inline void keep(Batch *batch, uint32_t row, double score, int wanted)
 {
-    uint32_t i;
-    for (i = essential; i < query->terms; i++) {
+    batch->row[batch->count] = row;
+    batch->score[batch->count] = score;
+    batch->count += (uint32_t)wanted;
+}
+
+static void drop_losers(Batch *batch, double rest, double theta)
+{
+    uint32_t i, count = batch->count;
+    batch->count = 0;
+    for (i = 0; i < count; i++) keep(batch, batch->row[i], batch->score[i], batch->score[i] + rest >= theta);
+}
+
+/* Add the probed terms to the scores, as long as a row can still get in, and offer those that can. */
+static void finish(Query *query, uint32_t essential, Batch *batch)
+{
+    const Body *body = query->body;
+    uint32_t i, j;
+    for (i = essential; i < query->terms && batch->count; i++) {
         Sought *sought = &query->sought[i];
-        if (score + sought->rest < query->theta) return;
-        query->work++;
-        score += gain(query->body, sought, row, probe(sought, row));
+        drop_losers(batch, sought->rest, query->theta);
+        query->work += batch->count;
+        if (sought->dense)
+            for (j = 0; j < batch->count; j++)
+                batch->score[j] += gain(body, sought, batch->row[j], sought->dense[batch->row[j]]);
+        else
+            for (j = 0; j < batch->count; j++)
+                batch->score[j] += gain(body, sought, batch->row[j], probe(sought, batch->row[j]));
     }
-    offer(query, row, score);
+    for (j = 0; j < batch->count; j++) offer(query, batch->row[j], batch->score[j]);
+    batch->count = 0;
 }
 
 static void scan_single(Query *query)
 {
     Sought *first = &query->sought[0];
     const double rest = query->sought[1].rest;
+    Batch batch;
     uint32_t i = first->cursor, stop;
+    batch.count = 0;
     while (i < first->count && query->work <= query->work_max) {
         stop = first->count - i > 4096 ? i + 4096 : first->count;
         query->work += stop - i;
         for (; i < stop; i++) {
             double score = gain(query->body, first, first->rows[i], first->codes[i]);
-            if (score + rest >= query->theta) finish(query, 1, first->rows[i], score);
+            keep(&batch, first->rows[i], score, score + rest >= query->theta);
+            if (batch.count == BATCH) finish(query, 1, &batch);
         }
     }
+    finish(query, 1, &batch);
 }
 
 static void add_postings(const Query *query, Sought *sought, uint32_t low, double *sums, uint64_t *touched)
@@ -1011,7 +1044,9 @@ static inline uint32_t lowest_bit(uint64_t bits)
 static void scan_window(Query *query, uint32_t essential, uint32_t low, double *sums, uint64_t *touched)
 {
     const double rest = query->sought[essential].rest;
+    Batch batch;
     uint32_t i, word;
+    batch.count = 0;
     for (i = 0; i < essential; i++) {
         uint32_t before = query->sought[i].cursor;
         add_postings(query, &query->sought[i], low, sums, touched);
@@ -1024,9 +1059,11 @@ static void scan_window(Query *query, uint32_t essential, uint32_t low, double *
             uint32_t at = word * 64 + lowest_bit(bits);
             double score = sums[at];
             sums[at] = 0.0;
-            if (score + rest >= query->theta) finish(query, essential, low + at, score);
+            keep(&batch, low + at, score, score + rest >= query->theta);
+            if (batch.count == BATCH) finish(query, essential, &batch);
         }
     }
+    finish(query, essential, &batch);
 }
 
 /* The number of terms whose lists must be read: a row that holds none of them cannot reach theta. */
@@ -1393,7 +1430,7 @@ static PyObject *answer(Query *query)
 {
     PyObject *rows, *scores, *result = NULL;
     size_t i;
-    qsort(query->heap, query->found, sizeof *query->heap, best_first);
+    if (query->found) qsort(query->heap, query->found, sizeof *query->heap, best_first);
     rows = PyList_New((Py_ssize_t)query->found);
     scores = PyList_New((Py_ssize_t)query->found);
     for (i = 0; rows && scores && i < query->found; i++) {
