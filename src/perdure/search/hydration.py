@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any
 
 from perdure.base.canonical import decode_json
 from perdure.base.instants import to_datetime
 from perdure.log.records import FactRecord, SourceFields
 from perdure.model.fact import End, Fact, Source
+from perdure.model.status import Status
 from perdure.search.standing import is_known, standing, status_of
 from perdure.space.apply import units_of
 from perdure.space.facts import FactReader
 from perdure.space.state import HIDDEN, SpaceState
+from perdure.temporal.status import status_at
+
+
+Dressed = tuple[tuple[Any, ...], bytes | None, tuple[Any, ...]]
+"""A Fact's fields before the metadata, the metadata as JSON, and the fields after it but the status.
+
+Metadata is decoded for every reader anew: a caller may change what it got.
+"""
 
 
 class View:
@@ -23,10 +33,19 @@ class View:
 
     def facts(self, numbers: Sequence[int]) -> list[Fact]:
         """Return the facts of these numbers, in order."""
-        neighbours = self._neighbours(numbers)
-        records = self.reader.get_many(self.state, [*numbers, *neighbours])
-        ids = {n: r.id for n, r in zip(neighbours, records[len(numbers) :], strict=True)}
-        return [self._fact(number, record, ids) for number, record in zip(numbers, records, strict=False)]
+        if self.known_at is not None:
+            return [
+                self._worn(dressed, number)
+                for number, dressed in zip(numbers, self._dress(numbers), strict=True)
+            ]
+        kept = self.reader.dressed
+        missing = [number for number in numbers if number not in kept]
+        fresh: dict[int, Dressed] = {}
+        if missing:
+            fresh = dict(zip(missing, self._dress(missing), strict=True))
+            for number, dressed in fresh.items():
+                self.reader.keep_dressed(number, dressed)
+        return [self._worn(fresh.get(number) or kept[number], number) for number in numbers]
 
     def fact(self, number: int) -> Fact:
         return self.facts([number])[0]
@@ -58,40 +77,55 @@ class View:
     def _sees(self, number: int) -> bool:
         return is_known(self.state, number, self.known_at)
 
-    def _fact(self, number: int, record: FactRecord, ids: dict[int, str]) -> Fact:
+    def _dress(self, numbers: Sequence[int]) -> list[Dressed]:
+        neighbours = self._neighbours(numbers)
+        records = self.reader.get_many(self.state, [*numbers, *neighbours])
+        ids = {n: r.id for n, r in zip(neighbours, records[len(numbers) :], strict=True)}
+        return [self._dressed(number, record, ids) for number, record in zip(numbers, records, strict=False)]
+
+    def _worn(self, dressed: Dressed, number: int) -> Fact:
+        before, metadata, after = dressed
+        # A fact without window, end or superseder is current at every instant; the rest is asked each time.
+        status = Status.CURRENT
+        state = self.state
+        if self.known_at is not None or state.presence[number] == HIDDEN:
+            status = status_of(state, number, self.as_of, self.known_at)
+        elif number in state.timed:
+            status = status_at(
+                state.valid_from[number], state.valid_to[number], state.superseded_from[number], self.as_of
+            )
+        return Fact(*before, {} if metadata is None else decode_json(metadata), *after, status)
+
+    def _dressed(self, number: int, record: FactRecord, ids: dict[int, str]) -> Dressed:
         state = self.state
         seen = state.annotations.get(number)
         told = record if seen is None else seen
         metadata = record.metadata if seen is None or seen.metadata is None else seen.metadata
         uses, last_used = state.uses.get(number, (0, None))
-        start, end = record.valid_from, record.valid_to
-        above = below = ()  # type: tuple[str, ...]
+        above: tuple[str, ...] = ()
+        below: tuple[str, ...] = ()
         if ids:
             above = tuple(sorted({ids[n] for n in self._above(number)}))
             below = tuple(sorted({ids[n] for n in self._below(number)}))
-        return Fact(
-            record.id,
-            record.text,
-            record.subject,
-            state.entities_of.get(number, ()),
-            {} if metadata is None else decode_json(metadata),
+        before = (record.id, record.text, record.subject, state.entities_of.get(number, ()))
+        after = (
             told.tags,
             told.kind,
             told.importance,
             told.pinned,
-            None if record.event_time is None else to_datetime(record.event_time),
-            None if start is None else to_datetime(start),
-            None if end is None else to_datetime(end),
+            _moment(record.event_time),
+            _moment(record.valid_from),
+            _moment(record.valid_to),
             to_datetime(record.ingest_time),
             self._ends(number),
             uses,
-            None if last_used is None else to_datetime(last_used),
+            _moment(last_used),
             state.presence[number] == HIDDEN,
             None if record.source is None else _source(record.source),
             below,
             above,
-            status_of(state, number, self.as_of, self.known_at),
         )
+        return before, metadata, after
 
     def _ends(self, number: int) -> tuple[End, ...]:
         ends = self.state.ends.get(number)
@@ -113,6 +147,10 @@ class View:
         """Return (valid_from, valid_to) as known, with the sentinels of `temporal.columns`."""
         known = standing(self.state, number, self.known_at)
         return known.valid_from, known.valid_to
+
+
+def _moment(millis: int | None) -> datetime | None:
+    return None if millis is None else to_datetime(millis)
 
 
 def _source(fields: SourceFields) -> Source:

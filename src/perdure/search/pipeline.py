@@ -26,15 +26,23 @@ from perdure.temporal.columns import BEGINNING, FOREVER
 
 
 class Ranked(NamedTuple):
-    """One ranked fact or document. `row` is its best unit; `retrieval` the parts of what search gave."""
+    """One ranked fact or document. `row` is its best unit.
+
+    `addends` are the parts of what search gave; None where that is the lexical score alone, and final.
+    """
 
     number: int
     row: int
     score: float
-    retrieval: tuple[Part, ...]
+    addends: tuple[Part, ...] | None = None
     ranking: RankingParts | None = None
     recency: float = 1.0
     historical: float = 1.0
+
+    @property
+    def retrieval(self) -> tuple[Part, ...]:
+        """The parts of the retrieval score, in the order in which they add."""
+        return (Part("lexical", self.score),) if self.addends is None else self.addends
 
 
 def rank(
@@ -50,7 +58,7 @@ def rank(
     if weighing.is_identity(question.history):
         terms = state.profile.query_terms(question.text)
         found = best_units(state, terms, question.k, eligibility(state, question, secret), question)
-        ranked = [Ranked(number, row, score, (Part("lexical", score),)) for number, row, score in found]
+        ranked = [Ranked(*one) for one in found]
     else:
         ranked = rank_candidates(state, reader, question, weighing, secret)[: question.k]
     if question.min_score is not None:

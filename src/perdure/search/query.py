@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Literal
+
+import msgspec
 
 from perdure.policies.recency import RecencyPolicy
 from perdure.policies.relevance import RankingPolicy
@@ -12,8 +13,7 @@ from perdure.policies.relevance import RankingPolicy
 History = Literal["current", "all", "historical"]
 
 
-@dataclass(frozen=True, slots=True)
-class Scope:
+class Scope(msgspec.Struct, frozen=True):
     """Which facts may be seen at all; None (or empty) leaves a dimension open. Compared exactly."""
 
     subject: str | None = None
@@ -36,8 +36,7 @@ class Scope:
 OPEN = Scope()
 
 
-@dataclass(frozen=True, slots=True)
-class Budget:
+class Budget(msgspec.Struct, frozen=True):
     """What one read may spend: units of work, links of one component, bytes of eligible ids."""
 
     work: int
@@ -45,8 +44,7 @@ class Budget:
     bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
+class Question(msgspec.Struct, frozen=True):
     """What is asked of one space. Times are milliseconds; `as_of` is always decided."""
 
     text: str
@@ -60,8 +58,7 @@ class Question:
     budget: Budget
 
 
-@dataclass(frozen=True, slots=True)
-class Weighing:
+class Weighing(msgspec.Struct, frozen=True):
     """How retrieval scores become final ones."""
 
     recency: RecencyPolicy

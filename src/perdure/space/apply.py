@@ -267,6 +267,7 @@ def _apply_link(state: SpaceState, item: Prepared, secret: bytes) -> None:
     state.links.add(link)
     if item.record.told:
         state.links.told.add((link.newer, link.older))
+    state.stale.update((link.newer, link.older))
     refresh_superseded(state, link.older)
 
 
@@ -280,6 +281,7 @@ def _apply_end(state: SpaceState, item: Prepared, secret: bytes) -> None:
     state.told_valid_to.setdefault(record.number, state.valid_to[record.number])
     at = RETRACTED if record.at is None else record.at
     state.valid_to[record.number] = min(state.valid_to[record.number], at)
+    state.stale.add(record.number)
     _mark_timed(state, record.number)
 
 
@@ -296,6 +298,7 @@ def _apply_annotation(state: SpaceState, item: Prepared, secret: bytes) -> None:
         state.pairs_of[record.number] = pairs = metadata_pairs(record.metadata, secret)
         _add_to(state.metadata, pairs, record.number)
     state.annotations[record.number] = record
+    state.stale.add(record.number)
 
 
 def _apply_hide(state: SpaceState, item: Prepared, secret: bytes) -> None:
@@ -307,6 +310,7 @@ def _apply_hide(state: SpaceState, item: Prepared, secret: bytes) -> None:
             state.index.hide(row)
             state.presence[row] = HIDDEN
         state.hidden.add(number)
+        _mark_stale_around(state, number)
         state.labels.drop(number)
         _take_from_slot(state, number)
         _mark_timed(state, number)
@@ -323,6 +327,7 @@ def _apply_restore(state: SpaceState, item: Prepared, secret: bytes) -> None:
             state.index.show(row)
             state.presence[row] = LIVE
         state.hidden.discard(number)
+        _mark_stale_around(state, number)
         _label(state, number)
         if (subject := state.subject_of.get(number)) is not None:
             insert_in_slot(state, subject, number)
@@ -347,7 +352,14 @@ def _apply_removal(state: SpaceState, item: Prepared, secret: bytes) -> None:
     state.profile.forget_words()
 
 
+def _mark_stale_around(state: SpaceState, number: int) -> None:
+    state.stale.add(number)
+    state.stale.update(link.newer for link in state.above(number))
+    state.stale.update(link.older for link in state.below(number))
+
+
 def _forget(state: SpaceState, number: int) -> None:
+    _mark_stale_around(state, number)
     _take_from_slot(state, number)
     state.subject_of.pop(number, None)
     _take_from(state.entities, state.entities_of.pop(number, ()), number)
@@ -390,6 +402,7 @@ def _apply_use(state: SpaceState, item: Prepared, secret: bytes) -> None:
         if state.exists(number):
             count, _ = state.uses.get(number, (0, 0))
             state.uses[number] = (count + 1, item.record.recorded_at)
+            state.stale.add(number)
 
 
 def _apply_block(state: SpaceState, item: Prepared, secret: bytes) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from perdure.errors import Corrupt, Moved
 from perdure.log.protocol import Log
@@ -21,6 +22,7 @@ class FactReader:
         self._log, self._space, self._max = log, space, cache_max
         self._young: dict[int, FactRecord] = {}
         self._old: dict[int, FactRecord] = {}
+        self.dressed: dict[int, Any] = {}  # what readers have made of records; theirs to fill, bounded here
 
     def get(self, state: SpaceState, number: int) -> FactRecord:
         """Return the record of a fact that exists.
@@ -62,6 +64,18 @@ class FactReader:
         for number in numbers:
             self._young.pop(number, None)
             self._old.pop(number, None)
+            self.dressed.pop(number, None)
+
+    def keep_dressed(self, number: int, value: Any) -> None:
+        """Keep what a reader has made of a fact until anything about the fact changes."""
+        if len(self.dressed) >= self._max:
+            self.dressed.clear()
+        self.dressed[number] = value
+
+    def undress(self, numbers: Iterable[int]) -> None:
+        """Let go of what was made of facts that look different now."""
+        for number in numbers:
+            self.dressed.pop(number, None)
 
     def _load(self, state: SpaceState, numbers: Sequence[int]) -> list[FactRecord]:
         seqs = [state.seqs[number] for number in numbers]

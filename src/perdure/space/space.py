@@ -211,8 +211,10 @@ class Space:
         apply_all(state, prepared, self.log.secret)
         state.head = head
         self.records_since_snapshot += len(prepared)
-        if removed and self._view is not None:
+        if self._view is not None:
             self._view[1].drop(removed)
+            self._view[1].undress(state.stale)
+        state.stale.clear()
 
     # Writing
 

@@ -146,6 +146,7 @@ class SpaceState:
     owned: dict[int, list[int]] = field(default_factory=dict)  # seqs erased with the fact
     receipts: dict[bytes, Receipt] = field(default_factory=dict)
     blocked: set[bytes] = field(default_factory=set)
+    stale: set[int] = field(default_factory=set)  # facts that look different since the last apply
 
     @property
     def next_number(self) -> int:
