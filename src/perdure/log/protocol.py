@@ -110,7 +110,7 @@ class Log(Protocol):
                 not KEY_BYTES long or points outside the records.
             StorageFull, Busy, Unavailable: nothing was written.
 
-        Takes the writer's turn unless the calling thread has it.
+        May wait for the writer's turn, unless the calling thread has it.
         """
         ...
 

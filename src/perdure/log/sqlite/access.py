@@ -1,0 +1,166 @@
+"""Running work on a store's present generation: reads, writes, cleaning; retried when a purge replaces it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from threading import Lock
+from typing import Any, TypeVar
+
+import apsw
+
+from perdure.errors import Corrupt
+from perdure.log.sqlite.connections import STATE, Durability, Link, Pool, rows_of, run
+from perdure.log.sqlite.failures import DriverError, translated
+from perdure.log.sqlite.files import HighWater, StoreFiles
+from perdure.log.sqlite.reading import check_whole
+from perdure.log.sqlite.schema import check_version
+from perdure.log.sqlite.scrubbing import clean, mark_dirty
+from perdure.log.sqlite.turns import WriterTurn
+from perdure.log.sqlite.writing import Writing
+
+Result = TypeVar("Result")
+
+
+class Access:
+    """What an open log does with its files. Thread-safe; of no use in a forked process."""
+
+    def __init__(
+        self, files: StoreFiles, turn: WriterTurn, secret: bytes, durability: Durability, timeout_s: float
+    ) -> None:
+        self.files = files
+        self.turn = turn
+        self.secret = secret
+        self._durability = durability
+        self._timeout_s = timeout_s
+        self._guard = Lock()
+        self._witness: tuple[int, HighWater] | None = None  # of the generation that was checked last
+        self._pool = Pool(files, timeout_s=timeout_s, durability=durability, admit=self._admit)
+        self.check_open = self._pool.check_open
+
+    def dirty(self) -> bool:
+        """Return whether an erasure still has something to clean."""
+        return bool(self._statement(STATE, ())[0][0][1])
+
+    def rows(self, sql: str, bindings: Sequence[Any]) -> tuple[list[Any], int]:
+        """Run one statement whose first row starts with (gen, dirty); return its rows and the generation."""
+        rows, generation = self._statement(sql, bindings)
+        if rows[0][1]:
+            self.clean(0)
+        return rows, generation
+
+    def view(self, work: Callable[[apsw.Connection, int], Result]) -> Result:
+        """Run `work(connection, generation)` in one read transaction, store.lock shared all the while."""
+        while True:
+            link = self._pool.take()
+            try:
+                with self._transaction(link, "BEGIN") as dirty:
+                    result = work(link.db, link.generation)
+            except _Replaced:
+                continue
+            self._pool.give(link)
+            if dirty:
+                self.clean(0)
+            return result
+
+    def write(self, work: Callable[[Writing], Result]) -> Result:
+        """Run `work` in one write transaction, durable at return. The caller has the writer's turn."""
+        while True:
+            link = self._pool.take()
+            try:
+                with self._transaction(link, "BEGIN IMMEDIATE"):
+                    writing = Writing(link.db, link.generation, self.secret)
+                    result = work(writing)
+            except _Replaced:
+                continue
+            # Without a sync at each commit, losing power may lawfully lose what the mark would insist on.
+            if self._durability == "full" and self._witness is not None:
+                self._witness[1].write(writing.last_row)
+            self._pool.give(link)
+            return result
+
+    def mark_dirty(self) -> None:
+        """Make durable that an erasure is under way. The caller has the writer's turn."""
+        try:
+            mark_dirty(self.files, self._timeout_s)
+        except apsw.Error as error:
+            raise translated(error) from error
+
+    def clean(self, wait_s: float) -> bool:
+        """Clean what erasures left; return False when others did not let us within the wait."""
+        with self.turn.tried(wait_s) as taken:
+            return taken and clean(self.files, wait_s)
+
+    def close(self) -> None:
+        """Close every file. Idempotent."""
+        with self._guard:
+            self._pool.close()
+            self.turn.close()
+            if self._witness is not None:
+                self._witness[1].close()
+                self._witness = None
+
+    def _statement(self, sql: str, bindings: Sequence[Any]) -> tuple[list[Any], int]:
+        while True:
+            link = self._pool.take()
+            try:
+                rows = rows_of(link.db, sql, bindings)
+            except DriverError as error:
+                self._pool.drop_stale(link, error)
+                continue
+            if rows[0][0] != link.generation:
+                self._pool.drop(link)
+                continue
+            self._pool.give(link)
+            return rows, link.generation
+
+    @contextmanager
+    def _transaction(self, link: Link, begin: str) -> Iterator[bool]:
+        """Begin, yield whether the store is dirty, commit. A link that failed is dropped: closing rolls back.
+
+        Raises _Replaced when the link's generation is no longer the store's.
+        """
+        try:
+            run(link.db, begin)
+            generation, dirty = rows_of(link.db, STATE)[0]
+            if generation != link.generation:
+                raise _Replaced
+            yield bool(dirty)
+            run(link.db, "COMMIT")
+        except DriverError as error:
+            self._pool.drop_stale(link, error)
+            raise _Replaced from error
+        except BaseException:
+            self._pool.drop(link)
+            raise
+
+    def _admit(self, link: Link) -> None:
+        """Check a generation when this log meets it for the first time."""
+        generation = link.generation
+        with self._guard:
+            if self._witness is not None and self._witness[0] == generation:
+                return
+            witness = HighWater(self.files.high_water(generation))
+            try:
+                acknowledged = witness.read()  # before the rows, so that it is not newer than they are
+                check_version(link.db, "log", self.files.generation(generation).name)
+                check_whole(link.db, acknowledged, lambda what: _lost(what, generation))
+            except BaseException as error:
+                witness.close()
+                if isinstance(error, DriverError):
+                    raise translated(error, generation=generation) from error
+                raise
+            if self._witness is not None:
+                self._witness[1].close()
+            self._witness = (generation, witness)
+
+
+class _Replaced(Exception):
+    """A purge replaced the generation that a link has open."""
+
+
+def _lost(what: str, generation: int) -> Corrupt:
+    return Corrupt(
+        f"generation {generation} lost records: {what}; keep the files, restore a backup",
+        generation=generation,
+    )

@@ -1,0 +1,165 @@
+"""Derived snapshots in cache-N.db: written and read in parts, checked, dropped at the first doubt.
+
+A cache file is only touched inside a transaction that holds store.lock, so that a scrub, which takes
+store.lock alone, never overwrites a file that somebody has open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from hashlib import blake2b
+from pathlib import Path
+from typing import NamedTuple, TypeVar
+
+import apsw
+
+from perdure.log.protocol import CHECK_BYTES, Cached, Head
+from perdure.log.sqlite.access import Access
+from perdure.log.sqlite.connections import open_file, rows_of, run
+from perdure.log.sqlite.failures import DriverError
+from perdure.log.sqlite.files import create_private
+from perdure.log.sqlite.reading import read_head
+from perdure.log.sqlite.schema import CACHE
+from perdure.log.sqlite.scrubbing import drop_caches
+
+PART_BYTES = 4 << 20  # about 10 ms of writing: no lock is held over 50 ms
+_NEW = (
+    "INSERT INTO snap(space, name, epoch, seq, erasures, digest, parts, ck) VALUES(?, ?, ?, ?, ?, ?, 0, ?) "
+    "RETURNING id"
+)
+_NEWEST = (
+    "SELECT id, seq, digest, parts, ck FROM snap WHERE space = ? AND name = ? AND epoch = ? AND erasures = ? "
+    "AND parts > 0 ORDER BY id DESC LIMIT 1"
+)
+
+Result = TypeVar("Result")
+
+
+class _Snapshot(NamedTuple):
+    number: int
+    head: Head
+    parts: int
+    check: bytes
+
+
+def put(access: Access, space: int, name: str, cached: Cached) -> None:
+    """Write a snapshot; in silence nothing, when the space moved on or the cache cannot be used."""
+    head, blob = cached
+    check = _check(space, name, head, blob)
+    parts = max(1, -(-len(blob) // PART_BYTES))
+    number = _at_head(access, space, head, lambda db: _begin(db, space, name, head, check), create=True)
+    for position in range(parts):
+        if number is None:
+            return
+        part = blob[position * PART_BYTES : (position + 1) * PART_BYTES]
+        last = position == parts - 1
+
+        def write(
+            db: apsw.Connection, row: tuple[int, int, bytes] = (number, position, part), *, last: bool = last
+        ) -> int | None:
+            return _put_part(db, row, parts if last else 0)
+
+        number = _at_head(access, space, head, write)
+
+
+def get(access: Access, space: int, name: str) -> Cached | None:
+    """Return the newest whole snapshot of the space's present epoch and erasures."""
+    head = access.view(lambda db, generation: read_head(db, space, generation))
+    snapshot = _at_head(access, space, head, lambda db: _find(db, space, name, head))
+    if snapshot is None:
+        return None
+    parts: list[bytes] = []
+    for position in range(snapshot.parts):
+        place = (snapshot.number, position)
+        part = _at_head(access, space, head, lambda db, place=place: _get_part(db, place))  # type: ignore[misc]
+        if part is None:
+            return None
+        parts.append(part)
+    blob = b"".join(parts)
+    if _check(space, name, snapshot.head, blob) != snapshot.check:
+        drop_caches(access.files)
+        return None
+    return Cached(snapshot.head, blob)
+
+
+def _at_head(
+    access: Access, space: int, head: Head, work: Callable[[apsw.Connection], Result], *, create: bool = False
+) -> Result | None:
+    """Run `work` on the cache file while the space's content is still that of `head`, else return None."""
+    damaged = False
+
+    def guarded(db: apsw.Connection, generation: int) -> Result | None:
+        nonlocal damaged
+        now = read_head(db, space, generation)
+        path = access.files.cache(generation)
+        if now.seq == 0 or (now.epoch, now.erasures) != (head.epoch, head.erasures):
+            return None
+        if not (create and create_private(path)) and not path.exists():
+            return None
+        try:
+            with _opened(path) as cache:
+                return work(cache)
+        except (apsw.BusyError, apsw.FullError):
+            return None
+        except DriverError:
+            damaged = True
+            return None
+
+    result = access.view(guarded)
+    if damaged:
+        drop_caches(access.files)
+    return result
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[apsw.Connection]:
+    db = open_file(path, timeout_s=1.0)
+    try:
+        # A cache may be lost but must leave no journal file behind; a scrub overwrites this file only.
+        run(db, "PRAGMA journal_mode=MEMORY", "PRAGMA synchronous=OFF", "BEGIN IMMEDIATE", *CACHE)
+        yield db
+        run(db, "COMMIT")
+    finally:
+        db.close(True)
+
+
+def _begin(db: apsw.Connection, space: int, name: str, head: Head, check: bytes) -> int:
+    row = (space, name, head.epoch, head.seq, head.erasures, head.digest, check)
+    return int(rows_of(db, _NEW, row)[0][0])
+
+
+def _put_part(db: apsw.Connection, row: tuple[int, int, bytes], parts: int) -> int | None:
+    """Write (snapshot, position, bytes); with the last one tell the number of parts, which publishes it.
+
+    Returns None when a newer snapshot of the place was published meanwhile and took this one away.
+    """
+    number = row[0]
+    found = rows_of(db, "SELECT space, name FROM snap WHERE id = ?", (number,))
+    if not found:
+        return None
+    db.execute("INSERT INTO part VALUES(?, ?, ?)", row)
+    if parts:
+        db.execute("UPDATE snap SET parts = ? WHERE id = ?", (parts, number))
+        db.execute("DELETE FROM snap WHERE space = ? AND name = ? AND id < ?", (*found[0], number))
+        db.execute("DELETE FROM part WHERE snap NOT IN (SELECT id FROM snap)")
+    return number
+
+
+def _find(db: apsw.Connection, space: int, name: str, now: Head) -> _Snapshot | None:
+    rows = rows_of(db, _NEWEST, (space, name, now.epoch, now.erasures))
+    if not rows:
+        return None
+    number, seq, digest, parts, check = rows[0]
+    return _Snapshot(number, Head(now.epoch, seq, now.erasures, digest), parts, check)
+
+
+def _get_part(db: apsw.Connection, place: tuple[int, int]) -> bytes | None:
+    rows = rows_of(db, "SELECT blob FROM part WHERE snap = ? AND n = ?", place)
+    return rows[0][0] if rows and type(rows[0][0]) is bytes else None
+
+
+def _check(space: int, name: str, head: Head, blob: bytes) -> bytes:
+    hashed = blake2b(repr((space, name, tuple(head))).encode(), digest_size=CHECK_BYTES)
+    hashed.update(blob)
+    return hashed.digest()

@@ -1,0 +1,202 @@
+"""Every connection to a store's files is opened here; a pool keeps them for reuse."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from threading import Lock
+from typing import Any, Literal
+
+import apsw
+
+from perdure.errors import Unavailable
+from perdure.log.sqlite.failures import translated
+from perdure.log.sqlite.files import StoreFiles
+
+Durability = Literal["full", "normal"]
+
+STATE = "SELECT gen, dirty FROM main.state"
+IDLE_MAX = 32  # connections kept for reuse; more threads than that open and close their own
+
+
+def open_file(path: Path, timeout_s: float) -> apsw.Connection:
+    """Open an existing SQLite file of a store by itself."""
+    db = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
+    _prepare(db, timeout_s)
+    return db
+
+
+def open_lock(files: StoreFiles, timeout_s: float) -> apsw.Connection:
+    """Open store.lock, for transactions that change it."""
+    db = open_file(files.lock, timeout_s)
+    run(db, "PRAGMA main.synchronous=EXTRA", "PRAGMA main.fullfsync=ON")
+    return db
+
+
+def open_generation(
+    files: StoreFiles, generation: int, timeout_s: float, durability: Durability = "full"
+) -> apsw.Connection:
+    """Open a generation by itself, without store.lock: the caller must hold that some other way."""
+    db = open_file(files.generation(generation), timeout_s)
+    _prepare_generation(db, "main", durability)
+    return db
+
+
+class Link:
+    """A connection to store.lock (`main`) with one generation attached (`log`).
+
+    One statement that reads both takes store.lock first, so it sees a generation that is still the present
+    one, at the cost of a single read transaction.
+    """
+
+    __slots__ = ("db", "generation")
+
+    def __init__(self, files: StoreFiles, timeout_s: float, durability: Durability) -> None:
+        self.db = open_file(files.lock, timeout_s)
+        try:
+            self.generation = int(rows_of(self.db, STATE)[0][0])
+            self.db.execute("ATTACH ? AS log", (str(files.generation(self.generation)),))
+            _prepare_generation(self.db, "log", durability)
+        except BaseException:
+            self.db.close()
+            raise
+
+
+class Pool:
+    """The links of one open log. Closing it closes every link, idle ones at once, others when given back."""
+
+    def __init__(
+        self,
+        files: StoreFiles,
+        *,
+        timeout_s: float,
+        durability: Durability,
+        admit: Callable[[Link], None],
+    ) -> None:
+        """`admit` is called with each new link and may refuse the generation it found."""
+        self._files = files
+        self._timeout_s = timeout_s
+        self._durability = durability
+        self._admit = admit
+        self._pid = os.getpid()
+        self._closed = False
+        self._idle: list[Link] = []
+        self._all: set[Link] = set()
+        self._guard = Lock()
+
+    def check_open(self) -> None:
+        """Raise Unavailable when the log was closed, or opened by the process that this one was forked from."""
+        if self._closed:
+            raise Unavailable("the log was closed; open it again")
+        if os.getpid() != self._pid:
+            raise Unavailable(
+                f"the log was opened by process {self._pid} and does not survive a fork: open it again in "
+                f"process {os.getpid()}, or start processes by spawn"
+            )
+
+    def take(self) -> Link:
+        """Return a link for the caller's use alone; it must come back by `give` or `drop`."""
+        self.check_open()
+        try:
+            return self._idle.pop()
+        except IndexError:
+            return self._open_link()
+
+    def give(self, link: Link) -> None:
+        """Put a link without an open transaction back for reuse."""
+        if self._closed or len(self._idle) >= IDLE_MAX:
+            self.drop(link)
+            return
+        self._idle.append(link)
+        if self._closed:  # closed between the test and the append
+            self.close()
+
+    def drop(self, link: Link) -> None:
+        """Close a link, rolling back what it has open."""
+        with self._guard:
+            self._all.discard(link)
+        link.db.close(True)
+
+    def drop_stale(self, link: Link, error: Exception) -> None:
+        """Drop a link that failed. Returns when its generation was replaced (the caller tries again);
+        raises the translated error when the failure is the present generation's own."""
+        generation = link.generation
+        self.drop(link)
+        if self.present_generation() == generation:
+            raise translated(error, generation=generation) from error
+
+    def present_generation(self) -> int:
+        """Return the generation that store.lock names now."""
+        try:
+            db = open_file(self._files.lock, self._timeout_s)
+            try:
+                return int(rows_of(db, STATE)[0][0])
+            finally:
+                db.close()
+        except apsw.Error as error:
+            raise translated(error) from error
+
+    def close(self) -> None:
+        """Close idle links now and the others as they come back. Idempotent."""
+        self._closed = True
+        if os.getpid() != self._pid:
+            _inherited.append(self)  # a child must not run SQLite's close on its parent's files
+            return
+        while self._idle:
+            self.drop(self._idle.pop())
+
+    def _open_link(self) -> Link:
+        while True:
+            before = self.present_generation()
+            try:
+                link = Link(self._files, self._timeout_s, self._durability)
+            except apsw.Error as error:
+                # The generation may have been replaced while it was being attached.
+                if self.present_generation() == before:
+                    raise translated(error, generation=before) from error
+                continue
+            with self._guard:
+                self._all.add(link)
+            try:
+                self._admit(link)
+            except BaseException:
+                self.drop(link)
+                raise
+            return link
+
+
+_inherited: list[Pool] = []
+
+
+def rows_of(db: apsw.Connection, sql: str, bindings: Sequence[Any] = ()) -> list[Any]:
+    """Run one statement to its end and return all its rows."""
+    return db.execute(sql, bindings).fetchall()
+
+
+def run(db: apsw.Connection, *statements: str) -> None:
+    """Run statements to their end, ignoring the rows that pragmas return."""
+    for statement in statements:
+        rows_of(db, statement)
+
+
+def _prepare(db: apsw.Connection, timeout_s: float) -> None:
+    db.set_busy_timeout(int(timeout_s * 1000))
+    db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+    db.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)  # else bound values make SQLite plan again at every call
+    run(db, "PRAGMA temp_store=2", "PRAGMA mmap_size=0")
+
+
+def _prepare_generation(db: apsw.Connection, schema: str, durability: Durability) -> None:
+    run(
+        db,
+        f"PRAGMA {schema}.secure_delete=ON",
+        f"PRAGMA {schema}.synchronous={durability.upper()}",
+        f"PRAGMA {schema}.fullfsync=ON",
+        f"PRAGMA {schema}.checkpoint_fullfsync=ON",
+        f"PRAGMA {schema}.journal_size_limit=-1",  # a shrinking log frees blocks that still hold text
+        f"PRAGMA {schema}.mmap_size=0",
+    )
+    keep = ctypes.c_int(1)
+    db.file_control(schema, apsw.SQLITE_FCNTL_PERSIST_WAL, ctypes.addressof(keep))

@@ -1,0 +1,275 @@
+"""SqliteLog: the Log protocol over a directory of SQLite files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+import apsw
+
+from perdure.errors import Conflict, Corrupt, InvalidRequest, Moved, NotFound, Unavailable
+from perdure.log.digests import ERASED_CHECK, check_batch, check_key, digest_bytes, digest_sum
+from perdure.log.protocol import EMPTY, Batch, Cached, Entry, Head
+from perdure.log.sqlite import caches
+from perdure.log.sqlite.access import Access
+from perdure.log.sqlite.connections import Durability, rows_of
+from perdure.log.sqlite.creation import open_or_create
+from perdure.log.sqlite.files import StoreFiles, make_directory
+from perdure.log.sqlite.reading import (
+    CHECKS,
+    HEAD,
+    KEYED,
+    NAMED,
+    POINTS_MAX,
+    Row,
+    missing_row,
+    parsed_head,
+    points,
+    read_head,
+    read_rows,
+    stored_key,
+    verified,
+    verified_rows,
+)
+from perdure.log.sqlite.turns import WriterTurn, process_lock
+from perdure.log.sqlite.writing import Writing
+
+SCRUB_WAIT_S = 0.2  # how long one scrub may keep readers out while it waits for those that are reading
+TAIL_MAX = 10_000  # rows appended while a whole space is read that are still added to its digest
+
+
+class SqliteLog:
+    """A log in one directory, shared by any number of threads and processes of one machine.
+
+    Acknowledged appends survive the death of the process and, with durability "full", the loss of power.
+    """
+
+    name = "sqlite"
+
+    def __init__(self, access: Access) -> None:
+        """Use `open`."""
+        self._access = access
+
+    @classmethod
+    def open(
+        cls,
+        path: Path,
+        *,
+        secret: bytes | None = None,
+        durability: Durability = "full",
+        timeout_s: float = 30.0,
+    ) -> SqliteLog:
+        """Open the store in a directory, creating both where there is nothing.
+
+        Args:
+            path: the directory; on a local disk, not a network one.
+            secret: 32 bytes kept outside the store; None lets the store make and keep its own.
+            durability: "full" syncs at each append; "normal" may lose the last ones when power fails.
+            timeout_s: how long an operation waits for others before it raises Busy.
+
+        Raises:
+            WrongKey: another secret, or no store.
+            Corrupt: records that were acknowledged are missing.
+            InvalidRequest: an argument is wrong, or store.lock may be read by others.
+            Unavailable: the files have a newer format, cannot be used, or SQLite came without its ciphers.
+        """
+        if not hasattr(apsw, "mc_version"):
+            raise Unavailable(
+                "the module apsw is not that of apsw-sqlite3mc: uninstall apsw, then reinstall apsw-sqlite3mc"
+            )
+        if durability not in ("full", "normal"):
+            raise InvalidRequest(
+                f"durability must be 'full' or 'normal', got {durability!r}", field="durability"
+            )
+        files = StoreFiles(Path(path).absolute())
+        try:
+            make_directory(files.directory)
+            turn = WriterTurn(process_lock(files), timeout_s)
+        except OSError as error:
+            raise Unavailable(
+                f"the store's directory cannot be used ({error.strerror}): give one that this user may write"
+            ) from error
+        try:
+            kept = open_or_create(files, secret, turn, timeout_s)
+            log = cls(Access(files, turn, kept, durability, timeout_s))
+            log.spaces()  # the first connection checks that nothing is missing
+        except BaseException:
+            turn.close()
+            raise
+        return log
+
+    @property
+    def secret(self) -> bytes:
+        return self._access.secret
+
+    def spaces(self) -> list[int]:
+        sql = "SELECT space FROM log.head ORDER BY space"
+        return [row[0] for row in self._access.view(lambda db, _: rows_of(db, sql))]
+
+    def find_space(self, name: bytes) -> int | None:
+        found = self._access.view(lambda db, _: rows_of(db, NAMED, (stored_key(0, name),)))
+        return found[0][0] if found else None
+
+    def create_space(self, name: bytes, first: bytes) -> int:
+        check_key(name, field="name")
+        records, _ = check_batch(Batch(records=[first]), 0)
+        self._access.check_open()
+        with self._access.turn.shared_with_caller():
+            return self._access.write(lambda writing: writing.create_space(name, records[0]))
+
+    def head(self, space: int) -> Head:
+        rows, generation = self._access.rows(HEAD, (space,))
+        return parsed_head(space, generation, rows[0][2:])
+
+    def writer(self) -> AbstractContextManager[None]:
+        self._access.check_open()
+        return self._access.turn.held()
+
+    def append(self, space: int, expected: Head, batch: Batch) -> Head:
+        records, erase = check_batch(batch, expected.seq)
+
+        def work(writing: Writing) -> Head:
+            _check_expected(space, expected, writing.head(space))
+            after_row = writing.last_row
+            head = writing.append(space, expected, records, erase)
+            writing.point(space, after_row, batch.keys)
+            return head
+
+        self._access.check_open()
+        with self._access.turn.shared_with_caller():
+            if erase:
+                _check_expected(space, expected, self.head(space))
+                self._access.mark_dirty()
+            return self._access.write(work)
+
+    def read(self, space: int, after: int, upto: int) -> Iterator[Entry]:
+        self._access.check_open()
+        return self._entries(space, max(after, 0), upto)
+
+    def get(self, space: int, seqs: Sequence[int], head: Head) -> list[bytes | None]:
+        found: dict[int, bytes | None] = {}
+        for start in range(0, len(seqs), POINTS_MAX):
+            self._get(space, seqs[start : start + POINTS_MAX], head, found)
+        return [found[seq] for seq in seqs]
+
+    def find(self, space: int, hashes: Sequence[bytes]) -> dict[bytes, int]:
+        def work(db: apsw.Connection, _: int) -> dict[bytes, int]:
+            found = {}
+            for key in hashes:
+                rows = rows_of(db, KEYED, (stored_key(space, key), space))
+                if rows:
+                    found[key] = int(rows[0][0])
+            return found
+
+        return self._access.view(work)
+
+    def scrub(self) -> bool:
+        return not self._access.dirty() or self._access.clean(SCRUB_WAIT_S)
+
+    def put_cache(self, space: int, name: str, cached: Cached) -> None:
+        caches.put(self._access, space, name, cached)
+
+    def get_cache(self, space: int, name: str) -> Cached | None:
+        return caches.get(self._access, space, name)
+
+    def size_bytes(self) -> int:
+        self._access.check_open()
+        return self._access.files.size_bytes()
+
+    def close(self) -> None:
+        self._access.close()
+
+    def _get(self, space: int, seqs: Sequence[int], head: Head, found: dict[int, bytes | None]) -> None:
+        (first, *rows), generation = self._access.rows(points(len(seqs)), (space, *seqs))
+        now = parsed_head(space, generation, first[2:])
+        if (now.epoch, now.erasures) != (head.epoch, head.erasures):
+            raise Moved(
+                f"space {space} had records erased or was purged since the head was read; read it again"
+            )
+        for row in rows:
+            found[row[0]] = verified(space, row[:3], generation)
+        for seq in seqs:
+            if seq in found:
+                continue
+            if 1 <= seq <= now.seq:
+                raise missing_row(space, seq, generation)
+            raise InvalidRequest(
+                f"seqs names record {seq}, but space {space} holds 1 to {now.seq}", field="seqs"
+            )
+
+    def _entries(self, space: int, after: int, upto: int) -> Iterator[Entry]:
+        whole = _Whole(self._access.secret) if after == 0 else None
+        first = EMPTY
+        position = after
+        while True:
+            head, generation, rows, tail = self._chunk(space, position, upto)
+            if position == after:
+                first = head
+            elif head.epoch != first.epoch:
+                raise Moved(f"space {space} was purged while it was read; read it again from its start")
+            yield from (entries := verified_rows(space, rows, position, generation))
+            position += len(entries)
+            if whole is not None:
+                whole.add(rows)
+            if position >= min(upto, head.seq):
+                break
+            if not rows:
+                raise missing_row(space, position + 1, generation)
+        # An erasure during the read took rows out of the digest that were added to the sum.
+        if whole is not None and tail is not None and head.erasures == first.erasures:
+            whole.add(tail)
+            whole.check(space, head, generation)
+
+    def _chunk(
+        self, space: int, after: int, upto: int
+    ) -> tuple[Head, int, list[Row], list[tuple[int, bytes]] | None]:
+        """Read one run of rows; with the last one also (seq, ck) of the rows past `upto`, None if many."""
+
+        def work(
+            db: apsw.Connection, generation: int
+        ) -> tuple[Head, int, list[Row], list[tuple[int, bytes]] | None]:
+            head = read_head(db, space, generation)
+            rows = read_rows(db, space, after, upto)
+            reached = max(after + len(rows), upto)
+            # Rows past the head are damage too, so the tail is read to the last row there is.
+            tail = rows_of(db, CHECKS, (space, reached, TAIL_MAX + 1))
+            return head, generation, rows, tail if len(tail) <= TAIL_MAX else None
+
+        return self._access.view(work)
+
+
+class _Whole:
+    """Adds up all rows of a space to compare them with its head."""
+
+    def __init__(self, secret: bytes) -> None:
+        self._secret = secret
+        self._total = self._count = self._erased = 0
+
+    def add(self, rows: Sequence[tuple[int, bytes]] | Sequence[Row]) -> None:
+        live = [(row[0], row[-1]) for row in rows if row[-1] != ERASED_CHECK]
+        self._total += digest_sum(self._secret, live)
+        self._count += len(rows)
+        self._erased += len(rows) - len(live)
+
+    def check(self, space: int, head: Head, generation: int) -> None:
+        told = (head.seq, head.erasures, head.digest)
+        if (self._count, self._erased, digest_bytes(self._total)) != told:
+            raise Corrupt(
+                f"the {self._count} records of space {space} ({self._erased} erased) in generation {generation} "
+                f"do not add up to its head ({head.seq}, {head.erasures} erased): keep the files, verify a "
+                "copy, restore a backup",
+                generation=generation,
+                space=space,
+            )
+
+
+def _check_expected(space: int, expected: Head, actual: Head) -> None:
+    if actual == EMPTY:
+        raise NotFound(f"there is no space {space}; create_space makes one", field="space")
+    if actual != expected:
+        raise Conflict(
+            f"space {space} is at record {actual.seq}, not {expected.seq}, or was erased in or purged; "
+            "catch up and try again",
+            kind="head",
+        )

@@ -1,0 +1,159 @@
+"""What is read from a generation inside one read transaction, and how it is verified."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache
+from hashlib import blake2b
+from struct import error as StructError  # noqa: N812 - an exception's name
+from typing import Any
+
+import apsw
+
+from perdure.errors import Corrupt
+from perdure.log.digests import ERASED_CHECK, checksum
+from perdure.log.protocol import CHECK_BYTES, DIGEST_BYTES, EMPTY, Entry, Head
+from perdure.log.sqlite.connections import rows_of
+from perdure.log.sqlite.schema import head_place, row_place
+
+CHUNK_ROWS = 2000  # about 3 ms of reading: no lock is held over 50 ms
+CHUNK_BYTES = 4 << 20
+POINTS_MAX = 64  # seqs of one point read; a longer list is read in several
+
+HEAD = (
+    "SELECT s.gen, s.dirty, h.epoch, h.seq, h.erasures, h.digest, h.ck "
+    "FROM main.state s LEFT JOIN log.head h ON h.space = ?"
+)
+ROWS = "SELECT seq, data, ck FROM log.rec WHERE space = ? AND seq > ? AND seq <= ? ORDER BY seq"
+CHECKS = "SELECT seq, ck FROM log.rec WHERE space = ? AND seq > ? ORDER BY seq LIMIT ?"
+KEYED = "SELECT r.seq FROM log.key k CROSS JOIN log.rec r ON r.rid = k.rid WHERE k.h = ? AND r.space = ?"
+NAMED = "SELECT r.space FROM log.key k CROSS JOIN log.rec r ON r.rid = k.rid WHERE k.h = ? AND r.seq = 1"
+
+Row = tuple[int, bytes, bytes]
+
+
+@cache
+def points(count: int) -> str:
+    """Return the statement that reads the head's row, then `count` records; its bindings are space, seqs."""
+    places = ",".join(f"?{position}" for position in range(2, count + 2))
+    return (
+        "SELECT s.gen, s.dirty, h.epoch, h.seq, h.erasures, h.digest, h.ck "
+        "FROM main.state s LEFT JOIN log.head h ON h.space = ?1 UNION ALL "
+        f"SELECT seq, data, ck, 0, 0, 0, 0 FROM log.rec WHERE space = ?1 AND seq IN ({places})"  # noqa: S608 - numbers
+    )
+
+
+def stored_key(space: int, key: bytes) -> bytes:
+    """Return the form in which the key table holds a caller's hash: spaces do not share their hashes.
+
+    Names of spaces are kept under space 0, which never exists.
+    """
+    return blake2b(head_place(space, 0, 0, 0) + key, digest_size=CHECK_BYTES).digest()
+
+
+def head_check(space: int, head: Head) -> bytes:
+    """Return the checksum of a head's row."""
+    fixed = head_place(space, head.epoch, head.seq, head.erasures)
+    return blake2b(fixed + head.digest, digest_size=CHECK_BYTES).digest()
+
+
+def parsed_head(space: int, generation: int, columns: Sequence[Any]) -> Head:
+    """Return the head from (epoch, seq, erasures, digest, ck), verified; EMPTY where all are None.
+
+    A purge is a new generation, so the generation is part of the reported epoch. Rows hold epochs without
+    it: two stores of equal content stay equal byte for byte, whatever their generations' numbers.
+    """
+    epoch, seq, erasures, digest, check = columns
+    if check is None and seq is None and digest is None:
+        return EMPTY
+    try:
+        fixed = head_place(space, epoch, seq, erasures)
+        whole = blake2b(fixed + digest, digest_size=CHECK_BYTES).digest() == check
+    except (StructError, TypeError) as error:  # a damaged column may be of any type and size
+        raise damaged_head(space, generation) from error
+    if not whole or len(digest) != DIGEST_BYTES:
+        raise damaged_head(space, generation)
+    return Head(epoch + generation - 1, seq, erasures, digest)
+
+
+def read_head(db: apsw.Connection, space: int, generation: int) -> Head:
+    return parsed_head(space, generation, rows_of(db, HEAD, (space,))[0][2:])
+
+
+def damaged_head(space: int, generation: int) -> Corrupt:
+    return Corrupt(
+        f"the head of space {space} in generation {generation} is damaged: keep the files, verify a copy, "
+        "restore a backup",
+        generation=generation,
+        space=space,
+    )
+
+
+def missing_row(space: int, seq: int, generation: int) -> Corrupt:
+    return Corrupt(
+        f"record {seq} of space {space} is missing in generation {generation}: keep the files, verify a copy, "
+        "restore a backup",
+        generation=generation,
+        space=space,
+        seq=seq,
+    )
+
+
+def verified(space: int, row: Sequence[Any], generation: int) -> bytes | None:
+    """Return the data of a (seq, data, ck) row, None for an erased one; raise Corrupt when it is damaged."""
+    seq, data, check = row
+    if type(data) is bytes and type(check) is bytes:
+        if checksum(space, seq, data) == check:
+            return data
+        if check == ERASED_CHECK and not data.strip(b"\0"):
+            return None
+    raise Corrupt(
+        f"record {seq} of space {space} is damaged in generation {generation}: keep the files, verify a copy, "
+        "restore a backup",
+        generation=generation,
+        space=space,
+        seq=seq,
+    )
+
+
+def verified_rows(space: int, rows: Iterable[Row], after: int, generation: int) -> list[Entry]:
+    """Return the entries of consecutive rows, the first at after + 1; raise Corrupt at a gap or damage."""
+    entries, hashed, place = [], blake2b, row_place
+    for expected, row in enumerate(rows, after + 1):
+        seq, data, check = row
+        if seq != expected:
+            raise missing_row(space, expected, generation)
+        # The checksum is repeated here in line: this loop bounds how fast a space opens.
+        if type(data) is bytes and hashed(place(space, seq) + data, digest_size=16).digest() == check:
+            entries.append(Entry(seq, data))
+        else:
+            entries.append(Entry(seq, verified(space, row, generation)))
+    return entries
+
+
+def read_rows(db: apsw.Connection, space: int, after: int, upto: int) -> list[Row]:
+    """Return at most CHUNK_ROWS and about CHUNK_BYTES of the rows with after < seq <= upto."""
+    rows: list[Row] = []
+    size = 0
+    for row in db.execute(ROWS, (space, after, min(upto, after + CHUNK_ROWS))):
+        rows.append(row)
+        size += len(row[1]) if type(row[1]) is bytes else 0
+        if size > CHUNK_BYTES:
+            break
+    return rows
+
+
+def check_whole(db: apsw.Connection, witness: int, lost: Callable[[str], Exception]) -> None:
+    """Raise unless rows, heads and the high-water mark agree: nothing was lost from either end.
+
+    Costs one pass over the index of rec, without its rows.
+    """
+    last, count, told = rows_of(
+        db,
+        "SELECT (SELECT coalesce(max(rid), 0) FROM log.rec), (SELECT count(*) FROM log.rec), "
+        "(SELECT coalesce(sum(seq), 0) FROM log.head)",
+    )[0]
+    if last < witness:
+        raise lost(f"records up to row {witness} were acknowledged, but the last row is {last}")
+    if not last == count == told:
+        raise lost(f"the heads tell of {told} records, but there are {count} rows up to number {last}")

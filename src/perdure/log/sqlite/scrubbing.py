@@ -1,0 +1,80 @@
+"""Cleaning what an erasure leaves outside its row: the write-ahead log and the caches."""
+
+from __future__ import annotations
+
+import apsw
+
+from perdure.log.sqlite.connections import open_generation, open_lock, rows_of, run
+from perdure.log.sqlite.failures import translated
+from perdure.log.sqlite.files import StoreFiles, erase, overwrite, sync_directory
+
+
+def mark_dirty(files: StoreFiles, timeout_s: float) -> None:
+    """Make durable that an erasure is under way, before it starts. The caller has the writer's turn."""
+    db = open_lock(files, timeout_s)
+    try:
+        run(db, "BEGIN IMMEDIATE", "UPDATE main.state SET dirty = 1 WHERE dirty = 0", "COMMIT")
+    finally:
+        db.close(True)
+
+
+def clean(files: StoreFiles, wait_s: float) -> bool:
+    """Overwrite the write-ahead log and the caches; return False when readers do not let us within the wait.
+
+    The caller has the writer's turn: between the mark and the erasure's commit nobody may clean.
+    """
+    try:
+        lock = open_lock(files, wait_s)
+    except apsw.BusyError:
+        return False
+    try:
+        run(lock, "BEGIN EXCLUSIVE")
+        generation, dirty = rows_of(lock, "SELECT gen, dirty FROM main.state")[0]
+        if dirty:
+            # With store.lock exclusive no operation of any process is under way, so no reader needs the
+            # write-ahead log and nobody has a cache open.
+            if not _clear_write_ahead(files, generation):
+                return False
+            for path in files.caches():
+                erase(path)
+            sync_directory(files.directory)
+            run(lock, "UPDATE main.state SET dirty = 0")
+        run(lock, "COMMIT")
+        return True
+    except apsw.BusyError:
+        return False
+    except apsw.Error as error:
+        raise translated(error) from error
+    finally:
+        lock.close(True)
+
+
+def _clear_write_ahead(files: StoreFiles, generation: int) -> bool:
+    db = open_generation(files, generation, timeout_s=0)
+    try:
+        busy, logged, moved = rows_of(db, "PRAGMA main.wal_checkpoint(RESTART)")[0]
+        if busy or logged != moved:
+            return False
+        # Fully copied into the database, the log is read by nobody; zeros are an empty log after a crash.
+        # SQLite takes no lock on this file, so opening it here harms none.
+        overwrite(files.write_ahead(generation))
+        busy, _, _ = rows_of(db, "PRAGMA main.wal_checkpoint(TRUNCATE)")[0]
+        return not busy
+    finally:
+        db.close(True)
+
+
+def drop_caches(files: StoreFiles) -> None:
+    """Erase all cache files, unless somebody is reading just now."""
+    lock = open_lock(files, 0)
+    try:
+        run(lock, "BEGIN EXCLUSIVE")
+        for path in files.caches():
+            erase(path)
+        run(lock, "COMMIT")
+    except apsw.BusyError:
+        return
+    except apsw.Error as error:
+        raise translated(error) from error
+    finally:
+        lock.close(True)

@@ -1,0 +1,97 @@
+"""What one append writes inside one write transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import apsw
+
+from perdure.errors import Conflict
+from perdure.log.digests import ERASED_CHECK, advance, checksums
+from perdure.log.protocol import EMPTY, Head
+from perdure.log.sqlite.connections import rows_of
+from perdure.log.sqlite.reading import (
+    NAMED,
+    head_check,
+    missing_row,
+    read_head,
+    stored_key,
+    verified,
+)
+
+LAST_ROW = "SELECT coalesce(max(rid), 0) FROM log.rec"
+INSERT = "INSERT INTO log.rec VALUES(?, ?, ?, ?, ?)"
+POINT = "INSERT INTO log.key VALUES(?, ?) ON CONFLICT(h) DO UPDATE SET rid = excluded.rid"
+PUT_HEAD = "INSERT INTO log.head VALUES(?, ?, ?, ?, ?, ?) ON CONFLICT(space) DO UPDATE SET " + (
+    "epoch = excluded.epoch, seq = excluded.seq, erasures = excluded.erasures, digest = excluded.digest, "
+    "ck = excluded.ck"
+)
+ERASED = "SELECT seq, data, ck, rid FROM log.rec WHERE space = ? AND seq = ?"
+# Zeros of the same length: a row that never changes its size leaves no copy behind in its page.
+ZERO = "UPDATE log.rec SET data = zeroblob(length(data)), ck = zeroblob(16) WHERE rid = ?"
+
+
+class Writing:
+    """One open write transaction on a generation. The caller begins, commits and rolls back."""
+
+    def __init__(self, db: apsw.Connection, generation: int, secret: bytes) -> None:
+        self._db = db
+        self._generation = generation
+        self._secret = secret
+        self.last_row = int(rows_of(db, LAST_ROW)[0][0])
+
+    def head(self, space: int) -> Head:
+        return read_head(self._db, space, self._generation)
+
+    def create_space(self, name: bytes, first: bytes) -> int:
+        """Write record 1 of a new space and return the space's number: one more than the largest."""
+        key = stored_key(0, name)
+        found = rows_of(self._db, NAMED, (key,))
+        if found:
+            raise Conflict(
+                f"a space of this name exists already, as number {found[0][0]}; use find_space", kind="head"
+            )
+        space = int(rows_of(self._db, "SELECT coalesce(max(space), 0) + 1 FROM log.head")[0][0])
+        self.append(space, EMPTY._replace(epoch=self._generation - 1), [first], [])
+        self._db.execute(POINT, (key, self.last_row))
+        return space
+
+    def append(self, space: int, head: Head, records: Sequence[bytes], erase: Sequence[int]) -> Head:
+        """Insert and erase; return the new head."""
+        checks = checksums(space, head.seq, records)
+        rid = self.last_row
+        self._db.executemany(
+            INSERT,
+            (
+                (rid + n, space, head.seq + n, data, check)
+                for n, (data, check) in enumerate(zip(records, checks, strict=True), 1)
+            ),
+        )
+        self.last_row = rid + len(records)
+        moved = advance(head, self._secret, checks, self._erase(space, erase))
+        self._put_head(space, moved)
+        return moved
+
+    def point(self, space: int, after_row: int, keys: Sequence[tuple[bytes, int]]) -> None:
+        """Point keys to the rows after_row + 1 + position."""
+        self._db.executemany(
+            POINT, [(stored_key(space, key), after_row + 1 + position) for key, position in keys]
+        )
+
+    def _erase(self, space: int, erase: Sequence[int]) -> list[tuple[int, bytes]]:
+        erased = []
+        for seq in erase:
+            rows = rows_of(self._db, ERASED, (space, seq))
+            if not rows:
+                raise missing_row(space, seq, self._generation)
+            *row, rid = rows[0]
+            if verified(space, row, self._generation) is None and row[2] == ERASED_CHECK:
+                continue
+            self._db.execute(ZERO, (rid,))
+            erased.append((seq, row[2]))
+        return erased
+
+    def _put_head(self, space: int, head: Head) -> None:
+        kept = head._replace(epoch=head.epoch - (self._generation - 1))
+        row = (space, kept.epoch, kept.seq, kept.erasures, kept.digest, head_check(space, kept))
+        self._db.execute(PUT_HEAD, row)
