@@ -44,8 +44,8 @@ class Reading:
                 return [Hit(fact, one.score, fact.status) for fact, one in zip(facts, ranked, strict=True)]
             explainer = Explainer(view, asked, self._secret)
             return [
-                Hit(fact, one.score, fact.status, explainer.returned(one, place))
-                for place, (fact, one) in enumerate(zip(facts, ranked, strict=True), 1)
+                Hit(fact, one.score, fact.status, why)
+                for fact, one, why in zip(facts, ranked, explainer.returned(ranked), strict=True)
             ]
 
         return self._space.read(work)
@@ -66,7 +66,7 @@ class Reading:
                     return explainer.candidate(one, place, "below-min-score")
                 if place > asked.k:
                     return explainer.candidate(one, place, "below-k")
-                return explainer.returned(one, place)
+                return explainer.candidate(one, place, "returned")
             matched = explainer.lexical_score(number) > 0.0
             return explainer.absent(number, explainer.reason_unranked(number, matched=matched))
 

@@ -6,17 +6,18 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from perdure.base.instants import to_datetime
+from perdure.log.records import FactRecord
 from perdure.model.hit import ChainLink, Explanation, Part, Reason
 from perdure.model.status import Status
 from perdure.policies.scoring import score_parts
 from perdure.search.eligibility import is_filtered
 from perdure.search.hydration import View
-from perdure.search.pipeline import Ranked, told
+from perdure.search.pipeline import Ranked
 from perdure.search.query import Question
-from perdure.search.standing import is_known, status_of
+from perdure.search.standing import is_known, standing, status_of
 from perdure.temporal.columns import BEGINNING, FOREVER
 from perdure.temporal.links import component, effective_time
-from perdure.temporal.status import within_validity
+from perdure.temporal.status import status_at, within_validity
 
 WEIGHTS = {"lexical": 1.0, "semantic": 0.0}
 
@@ -31,12 +32,18 @@ class Explainer:
         self._words = [
             (word, terms) for word, terms in profile.query_words(question.text) if not asked.isdisjoint(terms)
         ]
+        self._holders: dict[str, set[int]] = {}
+        self._looked_up: set[int] = set()
         self._as_of = to_datetime(question.as_of)
         self._known_at = None if question.known_at is None else to_datetime(question.known_at)
 
-    def returned(self, ranked: Ranked, rank: int) -> Explanation:
-        """Explain a result: `rank` is its place, from 1."""
-        return self._explanation(ranked.number, ranked.row, "returned", rank, ranked)
+    def returned(self, ranked: Sequence[Ranked]) -> list[Explanation]:
+        """Explain the results of a recall, given in their order."""
+        self._look_up([one.row for one in ranked])
+        return [
+            self._explanation(one.number, one.row, "returned", rank, one)
+            for rank, one in enumerate(ranked, 1)
+        ]
 
     def candidate(self, ranked: Ranked, rank: int, reason: Reason) -> Explanation:
         """Explain a candidate that was ranked."""
@@ -68,48 +75,63 @@ class Explainer:
     def _explanation(
         self, number: int, row: int, reason: Reason, rank: int | None, ranked: Ranked | None
     ) -> Explanation:
-        state, question, view = self._view.state, self._question, self._view
+        state, question = self._view.state, self._question
+        record = self._view.reader.get(state, number)
         known = is_known(state, number, question.known_at)
-        start, end = view.valid_interval(number)
-        lexical = ranked.retrieval[0].value if ranked is not None else self.lexical_score(number)
+        start, end, superseded = standing(state, number, question.known_at)
+        status = status_at(start, end, superseded, question.as_of) if known else None
+        filtered = () if question.scope.is_open else is_filtered(state, number, question.scope, self._secret)
+        retrieval = () if ranked is None else ranked.retrieval
+        recency, historical = (1.0, 1.0) if ranked is None else (ranked.recency, ranked.historical)
         return Explanation(
-            id=view.reader.get(state, number).id,
+            id=record.id,
             reason=reason,
             retrieved=reason == "returned",
             rank=rank,
-            lexical_score=lexical,
+            lexical_score=retrieval[0].value if retrieval else self.lexical_score(number),
             semantic_score=None,
-            retrieval_score=None if ranked is None else sum(part.value for part in ranked.retrieval),
+            retrieval_score=None if ranked is None else sum([part.value for part in retrieval]),
             weights=dict(WEIGHTS),
             fusion=None,
             matched_terms=self._matched(row),
-            recency_factor=1.0 if ranked is None else ranked.recency,
-            historical_factor=1.0 if ranked is None else ranked.historical,
+            recency_factor=recency,
+            historical_factor=historical,
             final_score=None if ranked is None else ranked.score,
-            parts=() if ranked is None else _parts(ranked),
-            status=status_of(state, number, question.as_of, question.known_at) if known else None,
+            parts=retrieval if ranked is None or ranked.addends is None else _parts(ranked),
+            status=status,
             as_of=self._as_of,
             known_at=self._known_at,
-            valid_from=_moment(told(start, BEGINNING)),
-            valid_to=_moment(told(end, FOREVER)),
+            valid_from=None if start == BEGINNING else to_datetime(start),
+            valid_to=None if end in (FOREVER, BEGINNING) else to_datetime(end),
             within_validity=within_validity(start, end, question.as_of),
-            filtered_by=is_filtered(state, number, question.scope, self._secret),
-            chain=self._chain(number) if known else (),
+            filtered_by=filtered,
+            chain=() if status is None else self._chain(number, record, status),
         )
 
-    def _matched(self, row: int) -> tuple[str, ...]:
-        held = {term for term, _ in self._view.state.index.row_terms(row)}
-        return tuple(word for word, terms in self._words if not held.isdisjoint(terms))
+    def _look_up(self, rows: Sequence[int]) -> None:
+        """Find out which of the rows hold which of the query's terms: a term's own score tells."""
+        index = self._view.state.index
+        for term in {term for _, terms in self._words for term in terms}:
+            held = self._holders.setdefault(term, set())
+            for row, score in zip(rows, index.scores([term], list(rows)), strict=True):
+                if score > 0.0:
+                    held.add(row)
+        self._looked_up.update(rows)
 
-    def _chain(self, number: int) -> tuple[ChainLink, ...]:
+    def _matched(self, row: int) -> tuple[str, ...]:
+        if row not in self._looked_up:
+            self._look_up([row])
+        holders = self._holders
+        return tuple([word for word, terms in self._words if any(row in holders[term] for term in terms)])
+
+    def _chain(self, number: int, record: FactRecord, status: Status) -> tuple[ChainLink, ...]:
         view, state = self._view, self._view.state
         if not state.above(number) and not state.below(number):
-            members: Sequence[int] = (number,)
-        else:
-            whole = component(number, state, frontier_limit=self._question.budget.frontier)
-            members = sorted(
-                (n for n in whole if is_known(state, n, view.known_at)), key=lambda n: (state.eff(n), n)
-            )
+            at = self._instant(state.eff(number))
+            return (ChainLink(record.id, record.text, "self", False, at, status),)
+        whole = component(number, state, frontier_limit=self._question.budget.frontier)
+        known = (n for n in whole if is_known(state, n, view.known_at))
+        members = sorted(known, key=lambda n: (state.eff(n), n))
         records = view.reader.get_many(state, members)
         return tuple(
             self._link(number, other, record.id, record.text)
@@ -139,7 +161,3 @@ def _parts(ranked: Ranked) -> tuple[Part, ...]:
     return score_parts(
         ranked.retrieval, ranked.ranking, recency_factor=ranked.recency, historical=ranked.historical
     )
-
-
-def _moment(millis: int | None) -> datetime | None:
-    return None if millis is None or millis == BEGINNING else to_datetime(millis)

@@ -11,12 +11,11 @@ from perdure.base.instants import to_datetime
 from perdure.log.records import FactRecord, SourceFields
 from perdure.model.fact import End, Fact, Source
 from perdure.model.status import Status
-from perdure.search.standing import is_known, standing, status_of
+from perdure.search.standing import is_known, status_of
 from perdure.space.apply import units_of
 from perdure.space.facts import FactReader
 from perdure.space.state import HIDDEN, SpaceState
 from perdure.temporal.status import status_at
-
 
 Dressed = tuple[tuple[Any, ...], bytes | None, tuple[Any, ...]]
 """A Fact's fields before the metadata, the metadata as JSON, and the fields after it but the status.
@@ -142,11 +141,6 @@ class View:
         if number not in self.state.unit_counts:
             return None
         return units_of(self.reader.get(self.state, number))[row - number]
-
-    def valid_interval(self, number: int) -> tuple[int, int]:
-        """Return (valid_from, valid_to) as known, with the sentinels of `temporal.columns`."""
-        known = standing(self.state, number, self.known_at)
-        return known.valid_from, known.valid_to
 
 
 def _moment(millis: int | None) -> datetime | None:
