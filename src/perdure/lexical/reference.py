@@ -10,77 +10,21 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from dataclasses import dataclass
-from typing import Any, Unpack
+from typing import Unpack
 
 import numpy as np
 import numpy.typing as npt
 
 from perdure.lexical import bm25, snapshot
 from perdure.lexical.bm25 import LENGTH_MAX, TF_MAX, WorkExceeded
-from perdure.lexical.search_options import WORK_UNLIMITED, SearchOptions
+from perdure.lexical.postings import Column, Postings, Rows, SoughtTerm, probe
+from perdure.lexical.restriction import Flags, Restriction
+from perdure.lexical.search_options import SearchOptions
 from perdure.lexical.snapshot import ERASED, HIDDEN, LIVE
 
-Rows = npt.NDArray[np.int32]
 Scores = npt.NDArray[np.float64]
-Flags = npt.NDArray[np.bool_]
 
 MARGIN = 1 + 1e-9  # raises sums of bounds: rounding must not make them too small
-
-
-class Column:
-    """A growable array of numbers, with slack of an eighth."""
-
-    def __init__(self, dtype: type[np.generic]) -> None:
-        self._array: npt.NDArray[Any] = np.empty(0, dtype)
-        self._size = 0
-
-    @property
-    def values(self) -> npt.NDArray[Any]:
-        """The numbers so far: a view, valid until the next change."""
-        return self._array[: self._size]
-
-    @property
-    def memory_bytes(self) -> int:
-        return self._array.nbytes
-
-    def append(self, value: int) -> None:
-        if self._size == len(self._array):
-            grown = np.empty(self._size + self._size // 8 + 4, self._array.dtype)
-            grown[: self._size] = self._array
-            self._array = grown
-        self._array[self._size] = value
-        self._size += 1
-
-    def extend(self, values: npt.NDArray[Any]) -> None:
-        self._array = np.concatenate((self.values, values.astype(self._array.dtype)))
-        self._size = len(self._array)
-
-    def delete(self, place: int) -> None:
-        self._array[place : self._size - 1] = self._array[place + 1 : self._size]
-        self._size -= 1
-
-
-class Postings:
-    """The rows that hold one term, ascending, hidden ones included, with the tf of each."""
-
-    def __init__(self) -> None:
-        self.rows, self.tfs = Column(np.int32), Column(np.int32)
-        self.document_frequency = 0
-
-    def delete(self, row: int) -> None:
-        place = int(np.searchsorted(self.rows.values, row))
-        self.rows.delete(place)
-        self.tfs.delete(place)
-
-
-@dataclass(frozen=True, slots=True)
-class SoughtTerm:
-    """A query term that some live row holds. No row's score gains more than bound from it."""
-
-    postings: Postings
-    weight: float
-    bound: float
 
 
 class Index:
@@ -280,37 +224,6 @@ def _load_postings(index: Index, contents: snapshot.Contents, live: Flags) -> No
         postings.document_frequency = int(frequencies[number])
 
 
-class Restriction:
-    """Which rows may be found, and how much work that may take."""
-
-    def __init__(
-        self, row_count: int, states: npt.NDArray[np.uint8], **options: Unpack[SearchOptions]
-    ) -> None:
-        unknown = sorted(options.keys() - SearchOptions.__annotations__.keys())
-        if unknown:
-            raise TypeError(f"search() has no argument {unknown[0]!r}")
-        self._states = states
-        self._at = options.get("at", 0)
-        self._times = _columns(options.get("times"), row_count)
-        mask = options.get("mask")
-        self._mask = None if mask is None else _buffer(mask, "uib", 1, "mask", row_count)
-        rows = options.get("rows")
-        self.rows = None if rows is None else _walk(rows, row_count)
-        self.work_max = options.get("work_max", WORK_UNLIMITED)
-        if self.work_max < 0:
-            raise ValueError(f"work_max must be at least 0, got {self.work_max}")
-
-    def eligible(self, rows: Rows) -> Flags:
-        """Tell for each row whether it may be found."""
-        keep: Flags = self._states[rows] == LIVE
-        if self._mask is not None:
-            keep &= self._mask[rows] != 0
-        if self._times is not None:
-            valid_from, valid_to, superseded_from = (column[rows] for column in self._times)
-            keep &= (valid_from <= self._at) & (self._at < valid_to) & (self._at < superseded_from)
-        return keep
-
-
 class Scan:
     """One search over the postings of the sought terms; work counts the postings and rows it tested."""
 
@@ -370,13 +283,6 @@ class Scan:
             raise WorkExceeded(self.work, self._restriction.work_max)
 
 
-def probe(term: SoughtTerm, rows: Rows) -> tuple[Rows, npt.NDArray[np.int32]]:
-    """Return the rows with the term's tf in each, 0 where it is not."""
-    postings, tfs = term.postings.rows.values, term.postings.tfs.values
-    places = np.minimum(np.searchsorted(postings, rows), len(postings) - 1)
-    return rows, np.where(postings[places] == rows, tfs[places], 0)
-
-
 def _best(rows: Rows, scores: Scores, k: int) -> tuple[list[int], list[float]]:
     if len(rows) > k:
         keep = scores >= np.partition(scores, -k)[-k]
@@ -397,31 +303,3 @@ def _checked_terms(terms: list[str]) -> list[str]:
             raise TypeError("terms must be a list of str")
         term.encode()  # a lone surrogate is an error here and not at the next snapshot
     return terms
-
-
-def _buffer(values: Any, kinds: str, size: int, name: str, row_count: int) -> npt.NDArray[Any]:
-    column = np.asarray(memoryview(values))
-    if column.ndim != 1 or column.dtype.kind not in kinds or column.dtype.itemsize != size:
-        raise TypeError(f"{name} must be a one-dimensional buffer of {size}-byte integers")
-    if len(column) < row_count:
-        raise ValueError(f"{name} has {len(column)} entries, the index has {row_count} rows")
-    return column
-
-
-def _columns(times: Any, row_count: int) -> list[npt.NDArray[np.int64]] | None:
-    if times is None:
-        return None
-    if not isinstance(times, tuple) or len(times) != 3:
-        raise TypeError("times must be a tuple of valid_from, valid_to and superseded_from")
-    names = ("times[0] (valid_from)", "times[1] (valid_to)", "times[2] (superseded_from)")
-    return [_buffer(column, "i", 8, name, row_count) for column, name in zip(times, names, strict=True)]
-
-
-def _walk(rows: Any, row_count: int) -> Rows:
-    walked: Rows = _buffer(rows, "i", 4, "rows", 0)
-    outside = (walked < 0) | (walked >= row_count)
-    if outside.any():
-        raise ValueError(f"rows must be from 0 to {row_count - 1}, got {walked[outside][0]}")
-    if (np.diff(walked) <= 0).any():
-        raise ValueError("rows must ascend without repeats")
-    return walked
