@@ -43,7 +43,7 @@ class ChainLink(msgspec.Struct, frozen=True):
         return f"<ChainLink {self.relation} {self.status.value}>"
 
 
-class Explanation(msgspec.Struct, frozen=True, kw_only=True):
+class Explanation(msgspec.Struct, frozen=True):
     """Why a fact came back from a recall, or why it did not.
 
     `rank` is 1-based among the ranked candidates and may exceed k. Scores are None where the fact

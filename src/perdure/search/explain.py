@@ -83,46 +83,51 @@ class Explainer:
         filtered = () if question.scope.is_open else is_filtered(state, number, question.scope, self._secret)
         retrieval = () if ranked is None else ranked.retrieval
         recency, historical = (1.0, 1.0) if ranked is None else (ranked.recency, ranked.historical)
+        # By position: naming two dozen fields would take longer than finding their values.
         return Explanation(
-            id=record.id,
-            reason=reason,
-            retrieved=reason == "returned",
-            rank=rank,
-            lexical_score=retrieval[0].value if retrieval else self.lexical_score(number),
-            semantic_score=None,
-            retrieval_score=None if ranked is None else sum([part.value for part in retrieval]),
-            weights=dict(WEIGHTS),
-            fusion=None,
-            matched_terms=self._matched(row),
-            recency_factor=recency,
-            historical_factor=historical,
-            final_score=None if ranked is None else ranked.score,
-            parts=retrieval if ranked is None or ranked.addends is None else _parts(ranked),
-            status=status,
-            as_of=self._as_of,
-            known_at=self._known_at,
-            valid_from=None if start == BEGINNING else to_datetime(start),
-            valid_to=None if end in (FOREVER, BEGINNING) else to_datetime(end),
-            within_validity=within_validity(start, end, question.as_of),
-            filtered_by=filtered,
-            chain=() if status is None else self._chain(number, record, status),
+            record.id,
+            reason,
+            reason == "returned",
+            rank,
+            retrieval[0].value if retrieval else self.lexical_score(number),
+            None,
+            None if ranked is None else sum([part.value for part in retrieval]),
+            dict(WEIGHTS),
+            None,
+            self._matched(row),
+            recency,
+            historical,
+            None if ranked is None else ranked.score,
+            retrieval if ranked is None or ranked.addends is None else _parts(ranked),
+            status,
+            self._as_of,
+            self._known_at,
+            None if start == BEGINNING else to_datetime(start),
+            None if end in (FOREVER, BEGINNING) else to_datetime(end),
+            within_validity(start, end, question.as_of),
+            filtered,
+            () if status is None else self._chain(number, record, status),
         )
 
     def _look_up(self, rows: Sequence[int]) -> None:
-        """Find out which of the rows hold which of the query's terms: a term's own score tells."""
+        """Find out which of the rows hold which of the query's words: a term's own score tells."""
         index = self._view.state.index
-        for term in {term for _, terms in self._words for term in terms}:
-            held = self._holders.setdefault(term, set())
-            for row, score in zip(rows, index.scores([term], list(rows)), strict=True):
-                if score > 0.0:
-                    held.add(row)
+        for word, terms in self._words:
+            held = self._holders.setdefault(word, set())
+            for term in terms:
+                held.update(
+                    [
+                        row
+                        for row, score in zip(rows, index.scores([term], list(rows)), strict=True)
+                        if score > 0.0
+                    ]
+                )
         self._looked_up.update(rows)
 
     def _matched(self, row: int) -> tuple[str, ...]:
         if row not in self._looked_up:
             self._look_up([row])
-        holders = self._holders
-        return tuple([word for word, terms in self._words if any(row in holders[term] for term in terms)])
+        return tuple([word for word, held in self._holders.items() if row in held])
 
     def _chain(self, number: int, record: FactRecord, status: Status) -> tuple[ChainLink, ...]:
         view, state = self._view, self._view.state
