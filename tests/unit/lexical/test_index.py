@@ -85,6 +85,25 @@ def test_a_repeated_query_term_counts_once(index):
         assert index.search(["a", "b"] * repeats, 5) == index.search(["a", "b"], 5)
 
 
+@pytest.mark.parametrize("hidden", [0, 6])
+def test_rows_that_tie_at_the_last_place_fill_it_in_order_of_arrival(index, hidden):
+    """All rows of the rare term score the same, which is also the least that a row must reach."""
+    rare = [row for row in range(3000) if row % 30 == 0]
+    for row in range(3000):
+        index.add(["rare" if row in rare else "common", "pad"])
+    for row in rare[:hidden]:
+        index.hide(row)
+    mask = bytes(row % 60 == 0 for row in range(3000))
+    for k in (1, 10, 40):
+        found, scores, _ = index.search(["rare", "common"], k)
+        assert found == rare[hidden:][:k]
+        assert len(set(scores)) == 1
+        assert (
+            index.search(["rare", "common"], k, mask=mask)[0]
+            == [row for row in rare[hidden:] if row % 60 == 0][:k]
+        )
+
+
 def test_a_hidden_row_leaves_results_and_statistics_and_comes_back_unchanged(index):
     for terms in (["a", "b"], ["a"], ["c", "c", "c"]):
         index.add(terms)
