@@ -93,7 +93,7 @@ class View:
             status = status_at(
                 state.valid_from[number], state.valid_to[number], state.superseded_from[number], self.as_of
             )
-        return Fact(*before, {} if metadata is None else decode_json(metadata), *after, status)
+        return Fact(*before, {} if metadata is None else decode_json(metadata), *after, status)  # type: ignore[call-arg]  # two runs of fields
 
     def _dressed(self, number: int, record: FactRecord, ids: dict[int, str]) -> Dressed:
         state = self.state

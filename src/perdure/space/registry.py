@@ -31,8 +31,11 @@ class Registry:
             self._spaces.move_to_end(namespace)
         return found
 
-    def _shrink(self, active: Space) -> None:
-        """Called by a space that has loaded or grown: drop the states of others while over the budget."""
+    def _shrink(self, active: Space, writing: bool) -> None:
+        """Called by a space that has loaded or grown: drop the states of others while over the budget.
+
+        Only a writer keeps snapshots of what it drops: a read does not write.
+        """
         with self._lock:
             if active.namespace in self._spaces:
                 self._spaces.move_to_end(active.namespace)
@@ -43,7 +46,8 @@ class Registry:
                 return
             if space is not active and space.memory_bytes:
                 total -= space.memory_bytes
-                space.save_snapshot()
+                if writing:
+                    space.save_snapshot()
                 space.drop_state()
 
     def save_all(self) -> None:

@@ -130,6 +130,7 @@ def find_state(cached: Cached) -> SpaceState | None:
     if snapshot.analysis != _analysis(state):
         return None
     state.head = cached.head
+    state.from_snapshot = True
     return state
 
 

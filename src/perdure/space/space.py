@@ -16,7 +16,8 @@ from perdure.base.clock import Clock
 from perdure.base.ids import keyed_hash, random_secret
 from perdure.errors import Busy, Conflict, Corrupt, InvalidRequest, Moved, Unavailable
 from perdure.lexical.profile import Profile
-from perdure.log.protocol import EMPTY, Batch, Head, Log
+from perdure.log.digests import advance, checksum
+from perdure.log.protocol import EMPTY, Batch, Entry, Head, Log
 from perdure.log.records import FactRecord, RemovalRecord, SpaceRecord, decode, encode
 from perdure.model.namespace import Namespace
 from perdure.space import snapshot
@@ -72,8 +73,9 @@ class Space:
         self._planner: int | None = None  # the thread that plans now
         self.records_since_snapshot = 0
         self.memory_bytes = 0  # an estimate of what the state takes, as of the last load or growth
-        self.on_grown: Callable[[Space], None] | None = None
+        self.on_grown: Callable[[Space, bool], None] | None = None
         self._measured_at = 0
+        self._trusts_snapshot = True
 
     # Reading
 
@@ -84,8 +86,9 @@ class Space:
             view = self._fresh_view()
             self._lock.acquire_shared()
             try:
-                # A reload between the head check and the lock gives a newer view; a dropped one still serves.
-                return work(*(self._view or view))
+                # The view that passed the head check serves even if it was dropped meanwhile: nobody changes
+                # a state that is no longer the space's own.
+                return work(*view)
             except Moved:
                 continue
             finally:
@@ -147,19 +150,22 @@ class Space:
                 view = self._view
                 if view is None or view[0].head.epoch != head.epoch or not view[0].head.seq:
                     view = self._load(number, head)
-                if view[0].head.seq >= head.seq or self._extend(number, view[0], head):
+                if view[0].head.seq >= head.seq or self._extend(number, view, head):
+                    self._view = view  # only whole: a reader that meets it may work with it at once
                     break
                 self._view = None
             else:
                 raise Busy("the store is being purged again and again; retry")
-        self._note_growth()
+        self._note_growth(writing=False)
         return view
 
     def _load(self, number: int, head: Head) -> View:
         reader = FactReader(self.log, number)
-        cached = self.log.get_cache(number, snapshot.NAME)
+        cached = self.log.get_cache(number, snapshot.NAME) if self._trusts_snapshot else None
         state = None
-        if cached is not None and cached.head.epoch == head.epoch and cached.head.seq <= head.seq:
+        if cached is not None and (
+            cached.head == head or (cached.head.epoch == head.epoch and cached.head.seq < head.seq)
+        ):
             state = snapshot.find_state(cached)
         if state is None:
             first = next(iter(self.log.read(number, 0, 1)), None)
@@ -169,16 +175,22 @@ class Space:
             state = new_state(record)
             # What follows record 1 is applied next, and brings its own head.
             state.head = head if head.seq == 1 else Head(head.epoch, 1, 0, EMPTY.digest)
-        with self._lock:
-            self._view = (state, reader)
         return state, reader
 
-    def _extend(self, number: int, state: SpaceState, head: Head) -> bool:
-        """Apply the entries after the state's head up to `head`. False when the store was purged meanwhile."""
+    def _extend(self, number: int, view: View, head: Head) -> bool:
+        """Apply the entries after the state's head up to `head`.
+
+        False when that cannot be: the store was purged meanwhile, or a snapshot is not of these records.
+        """
+        state = view[0]
         entries = list(self.log.read(number, state.head.seq, head.seq))
         now = self.log.head(number)
         if now.epoch != head.epoch:
             return False
+        if state.from_snapshot and not self._adds_up(number, state.head, entries, head):
+            self._trusts_snapshot = False
+            return False
+        state.from_snapshot = False
         prepared: list[Prepared] = []
         holes: set[int] = set()
         for entry in entries:
@@ -203,17 +215,26 @@ class Space:
                 seq=min(holes),
             )
         with self._lock:
-            self._apply(state, prepared, head)
+            self._apply(view, prepared, head)
         return True
 
-    def _apply(self, state: SpaceState, prepared: Sequence[Prepared], head: Head) -> None:
-        removed = [n for p in prepared if isinstance(p.record, RemovalRecord) for n in p.record.numbers]
-        apply_all(state, prepared, self.log.secret)
-        state.head = head
-        self.records_since_snapshot += len(prepared)
-        if self._view is not None:
-            self._view[1].drop(removed)
-            self._view[1].undress(state.stale)
+    def _adds_up(self, number: int, known: Head, entries: Sequence[Entry], head: Head) -> bool:
+        """Whether a snapshot's head and the entries after it give the log's head: else it is no prefix."""
+        if known.erasures != head.erasures:
+            return False
+        checks = [checksum(number, entry.seq, entry.data) for entry in entries if entry.data is not None]
+        return advance(known, self.log.secret, checks) == head
+
+    def _apply(self, view: View, prepared: Sequence[Prepared], head: Head) -> None:
+        state, reader = view
+        # A reader may have caught up with a writer's records before the writer got here, or the other way round.
+        fresh = [p for p in prepared if p.seq > state.head.seq]
+        apply_all(state, fresh, self.log.secret)
+        if head.seq > state.head.seq:
+            state.head = head
+        self.records_since_snapshot += len(fresh)
+        reader.drop(n for p in fresh if isinstance(p.record, RemovalRecord) for n in p.record.numbers)
+        reader.undress(state.stale)
         state.stale.clear()
 
     # Writing
@@ -239,7 +260,7 @@ class Space:
                     self._lead(self._next_group())
         if request.error is not None:
             raise request.error
-        self._note_growth()
+        self._note_growth(writing=True)
         if self.records_since_snapshot >= SNAPSHOT_RECORDS:
             self.save_snapshot()
         return cast(T, request.reply)
@@ -314,7 +335,7 @@ class Space:
         batch = Batch([encode(p.record) for p in prepared], draft.erased, keys)
         head = self.log.append(number, state.head, batch)
         with self._lock:
-            self._apply(state, prepared, head)
+            self._apply((state, reader), prepared, head)
             for item in prepared:
                 if isinstance(item.record, FactRecord) and state.exists(item.record.number):
                     reader.put(item.record)
@@ -357,6 +378,7 @@ class Space:
         finally:
             self._lock.release_shared()
         self.log.put_cache(number, snapshot.NAME, cached)
+        self._trusts_snapshot = True
         self.records_since_snapshot = 0
         return True
 
@@ -366,7 +388,7 @@ class Space:
             self._view = None
             self.memory_bytes = self._measured_at = 0
 
-    def _note_growth(self) -> None:
+    def _note_growth(self, *, writing: bool) -> None:
         """Measure again once the state has grown by an eighth, and let the registry keep its budget."""
         view = self._view
         if view is None or view[0].next_number < self._measured_at * 9 // 8 + GROWTH_MIN:
@@ -374,7 +396,7 @@ class Space:
         self._measured_at = view[0].next_number
         self.memory_bytes = view[0].memory_bytes()
         if self.on_grown is not None:
-            self.on_grown(self)
+            self.on_grown(self, writing)
 
 
 def _fail(group: Sequence[Request[object]], error: BaseException) -> None:

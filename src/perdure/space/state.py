@@ -107,6 +107,7 @@ class SpaceState:
     labels: Labels
     head: Head = EMPTY
     version: int = 0
+    from_snapshot: bool = False
     newest_ingest: int = BEGINNING
 
     seqs: array[int] = field(default_factory=lambda: array("q"))
