@@ -1,0 +1,198 @@
+"""The wire form of replies: plain objects of JSON, camelCase, with a fixed order of keys.
+
+Times are integer milliseconds since 1970-01-01T00:00:00Z. Every key of a fact, a receipt and an
+explanation is always there, null where there is nothing; `explanation` of a hit and `field` and
+`details` of an error are left out where there are none. All functions are pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
+from enum import Enum
+from typing import Any, TypeVar
+
+import msgspec
+
+from perdure.base.instants import to_millis
+from perdure.contract.capabilities import Capabilities
+from perdure.errors import PerdureError
+from perdure.model.fact import End, Fact, Source
+from perdure.model.hit import ChainLink, Explanation, Hit
+from perdure.model.replies import Change, Changes, Forgotten, Page, Remembered
+
+JsonObject = dict[str, Any]
+T = TypeVar("T")
+
+
+def fact_object(fact: Fact) -> JsonObject:
+    return {
+        "id": fact.id,
+        "text": fact.text,
+        "subject": fact.subject,
+        "entities": list(fact.entities),
+        "metadata": fact.metadata,
+        "tags": list(fact.tags),
+        "kind": fact.kind,
+        "importance": fact.importance,
+        "pinned": fact.pinned,
+        "eventTime": _millis(fact.event_time),
+        "validFrom": _millis(fact.valid_from),
+        "validTo": _millis(fact.valid_to),
+        "ingestTime": _millis(fact.ingest_time),
+        "ends": [end_object(end) for end in fact.ends],
+        "uses": fact.uses,
+        "lastUsedAt": _millis(fact.last_used_at),
+        "hidden": fact.hidden,
+        "source": None if fact.source is None else source_object(fact.source),
+        "supersedes": list(fact.supersedes),
+        "supersededBy": list(fact.superseded_by),
+        "status": fact.status.value,
+    }
+
+
+def source_object(source: Source) -> JsonObject:
+    """Return the fields that are there; a source has no others."""
+    told = {name: getattr(source, name) for name in Source.__struct_fields__}
+    return {name: value for name, value in told.items() if value is not None}
+
+
+def end_object(end: End) -> JsonObject:
+    """`at` is null for a retraction."""
+    return {"at": _millis(end.at), "recordedAt": _millis(end.recorded_at), "reason": end.reason}
+
+
+def hit_object(hit: Hit) -> JsonObject:
+    shown: JsonObject = {"fact": fact_object(hit.fact), "score": hit.score, "status": hit.status.value}
+    if hit.explanation is not None:
+        shown["explanation"] = explanation_object(hit.explanation)
+    return shown
+
+
+def explanation_object(explanation: Explanation) -> JsonObject:
+    return {
+        "id": explanation.id,
+        "reason": explanation.reason,
+        "retrieved": explanation.retrieved,
+        "rank": explanation.rank,
+        "lexicalScore": explanation.lexical_score,
+        "semanticScore": explanation.semantic_score,
+        "retrievalScore": explanation.retrieval_score,
+        "weights": dict(explanation.weights),
+        "fusion": explanation.fusion,
+        "matchedTerms": list(explanation.matched_terms),
+        "recencyFactor": explanation.recency_factor,
+        "historicalFactor": explanation.historical_factor,
+        "finalScore": explanation.final_score,
+        "parts": [{"name": part.name, "value": part.value} for part in explanation.parts],
+        "status": None if explanation.status is None else explanation.status.value,
+        "asOf": _millis(explanation.as_of),
+        "knownAt": _millis(explanation.known_at),
+        "validFrom": _millis(explanation.valid_from),
+        "validTo": _millis(explanation.valid_to),
+        "withinValidity": explanation.within_validity,
+        "filteredBy": list(explanation.filtered_by),
+        "chain": [chain_object(link) for link in explanation.chain],
+    }
+
+
+def chain_object(link: ChainLink) -> JsonObject:
+    return {
+        "id": link.id,
+        "text": link.text,
+        "relation": link.relation,
+        "direct": link.direct,
+        "effectiveTime": _millis(link.effective_time),
+        "status": link.status.value,
+    }
+
+
+def remembered_object(reply: Remembered) -> JsonObject:
+    return {
+        "id": reply.id,
+        "outcome": reply.outcome,
+        "created": reply.created,
+        "status": None if reply.status is None else reply.status.value,
+        "reason": reply.reason,
+        "ingestTime": _millis(reply.ingest_time),
+        "supersedes": list(reply.supersedes),
+        "supersededBy": list(reply.superseded_by),
+    }
+
+
+def forgotten_object(reply: Forgotten) -> JsonObject:
+    return {
+        "forgotten": list(reply.forgotten),
+        "derived": list(reply.derived),
+        "dryRun": reply.dry_run,
+        "purged": reply.purged,
+        "pending": reply.pending,
+    }
+
+
+def page_object(page: Page[T], item: Callable[[T], JsonObject]) -> JsonObject:
+    """Return a page whose items have the form that `item` gives."""
+    return {
+        "items": [item(one) for one in page.items],
+        "total": page.total,
+        "hasMore": page.has_more,
+        "cursor": page.cursor,
+    }
+
+
+def changes_object(changes: Changes) -> JsonObject:
+    return {
+        "items": [change_object(change) for change in changes.items],
+        "hasMore": changes.has_more,
+        "cursor": changes.cursor,
+    }
+
+
+def change_object(change: Change) -> JsonObject:
+    return {
+        "sequence": change.sequence,
+        "kind": change.kind,
+        "at": _millis(change.at),
+        "ids": list(change.ids),
+        "count": change.count,
+    }
+
+
+def capabilities_object(reply: Capabilities) -> JsonObject:
+    plain: JsonObject = msgspec.to_builtins(reply)
+    return plain
+
+
+def error_object(error: PerdureError) -> JsonObject:
+    """Return `{"error": …}`, the one shape of an error on every surface."""
+    told: JsonObject = {"code": error.code, "message": str(error)}
+    if error.field is not None:
+        told["field"] = error.field
+    details = {camel_case(name): _plain(v) for name, v in error.details.items() if v is not None}
+    if details:
+        told["details"] = details
+    return {"error": told}
+
+
+def camel_case(name: str) -> str:
+    """Return a field's name as it is on the wire: `valid_from` is `validFrom`."""
+    first, *others = name.split("_")
+    return first + "".join(other.capitalize() for other in others)
+
+
+def _millis(moment: datetime | None) -> int | None:
+    return None if moment is None else to_millis(moment, field="time")
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, datetime):
+        return _millis(value)
+    if isinstance(value, str | int | float):
+        return value
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, Iterable):
+        return [_plain(item) for item in value]
+    return type(value).__name__
