@@ -6,14 +6,12 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
-from perdure.base.canonical import checked_text
 from perdure.base.instants import Instant, find_millis
 from perdure.contract import limits
 from perdure.errors import InvalidRequest
-from perdure.lexical.profile import is_blank
 from perdure.memory.config import HISTORIES, MemoryConfig
-from perdure.memory.scopes import checked_equalities
 from perdure.planning import checks
+from perdure.planning.questions import checked_equalities, checked_query
 from perdure.search.query import OPEN, Budget, History, Question, Scope, Weighing
 
 
@@ -54,19 +52,6 @@ class Asking:
         return Question(
             query, k, 0, None, cast(History, history), scope, min_score, candidate_limit, self.budget
         )
-
-
-def checked_query(query: str) -> str:
-    """Return a query that asks for something: visible text of at most 65,536 bytes."""
-    checked_text(query, field="query")
-    size = len(query) if query.isascii() else len(query.encode())
-    if size > limits.QUERY_BYTES_MAX:
-        raise InvalidRequest(
-            f"query takes {size} bytes; at most {limits.QUERY_BYTES_MAX} are allowed", field="query"
-        )
-    if is_blank(query):
-        raise InvalidRequest("query is blank; use list() to enumerate facts", field="query")
-    return query
 
 
 def checked_scope(

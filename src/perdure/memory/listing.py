@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import base64
-import hmac
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
-from perdure.base.ids import keyed_hash
 from perdure.contract import limits
 from perdure.errors import Conflict, InvalidRequest
 from perdure.model.fact import Fact
 from perdure.model.replies import Page
 from perdure.model.status import Status
 from perdure.planning import checks
+from perdure.search.cursors import CursorCodec
 from perdure.search.eligibility import is_filtered, numbers_in
 from perdure.search.hydration import View
 from perdure.search.query import Scope
@@ -27,7 +25,6 @@ from perdure.temporal.columns import BEGINNING
 
 ORDERS = ("ingest", "-ingest", "event", "-event", "importance", "-importance", "last_used", "id")
 STATUSES = tuple(status.value for status in Status if status is not Status.HIDDEN)
-_MAC_BYTES = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,40 +67,6 @@ class Listing:
                 self.known_at,
             )
         )
-
-
-class CursorCodec:
-    """Opaque cursors: an offset key and a MAC over the space, the arguments and the epoch; never text."""
-
-    def __init__(self, secret: bytes, namespace: bytes, epoch: int, bound: bytes) -> None:
-        self._key, self._epoch = secret, epoch
-        self._context = namespace + b"\0" + bound
-
-    def encode(self, position: int) -> str:
-        body = msgspec.msgpack.encode((self._epoch, position))
-        return base64.urlsafe_b64encode(body + self._mac(body)).decode().rstrip("=")
-
-    def decode(self, cursor: str) -> int:
-        """Return the position.
-
-        Raises InvalidRequest for a cursor of another listing, Conflict(kind="epoch") after a purge.
-        """
-        try:
-            raw = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))
-            body, mac = raw[:-_MAC_BYTES], raw[-_MAC_BYTES:]
-            epoch, position = msgspec.msgpack.decode(body, type=tuple[int, int])
-        except (ValueError, msgspec.MsgspecError) as error:
-            raise InvalidRequest("cursor is not one that a page gave", field="cursor") from error
-        if not hmac.compare_digest(mac, self._mac(body)):
-            raise InvalidRequest(
-                "cursor belongs to another listing: pass the same arguments as for its page", field="cursor"
-            )
-        if epoch != self._epoch:
-            raise Conflict("the store was purged since this cursor was given; start over", kind="epoch")
-        return position
-
-    def _mac(self, body: bytes) -> bytes:
-        return keyed_hash(self._key, b"cursor", body + b"\0" + self._context, _MAC_BYTES)
 
 
 def list_facts(

@@ -10,10 +10,11 @@ from perdure.errors import NotFound
 from perdure.log.records import decode
 from perdure.memory.asking import Asking
 from perdure.memory.feed import change_of
-from perdure.memory.listing import CursorCodec, Listing, list_facts
+from perdure.memory.listing import Listing, list_facts
 from perdure.model.fact import Fact
 from perdure.model.hit import Explanation, Hit
 from perdure.model.replies import Change, Changes, Page
+from perdure.search.cursors import CursorCodec
 from perdure.search.explain import Explainer
 from perdure.search.hydration import View
 from perdure.search.pipeline import Ranked, rank, rank_candidates

@@ -7,13 +7,13 @@ from typing import Any
 
 from pyroaring import BitMap
 
-from perdure.base.canonical import checked_json, checked_text
+from perdure.base.canonical import checked_text
 from perdure.base.ids import checked_id
 from perdure.base.instants import to_millis
 from perdure.base.text import folded, folded_space
-from perdure.contract import limits
 from perdure.errors import InvalidRequest
 from perdure.planning import checks
+from perdure.planning.questions import checked_equalities
 from perdure.space.apply import pair_digest
 from perdure.space.draft import Draft
 from perdure.space.state import NO_TIME, SpaceState
@@ -111,26 +111,6 @@ def event_or_start(state: SpaceState, number: int) -> int:
 def _matching(value: Any, field: str) -> Scope:
     pairs = checked_equalities(value, field)
     return lambda draft: list(numbers_with(draft.state, pairs, draft.secret))
-
-
-def checked_equalities(value: Any, field: str) -> dict[str, Any]:
-    """Return a checked, non-empty object of metadata keys and the values they must equal."""
-    found = checked_json(value, field=field, bytes_max=limits.METADATA_BYTES_MAX)
-    if not found:
-        raise InvalidRequest(f"{field} is empty and would match everything; name a key", field=field)
-    operators = [key for key in found if key.startswith("$")]
-    if operators:
-        raise InvalidRequest(
-            f"{field} has {len(operators)} keys that begin with $; this build matches metadata by equality only",
-            field=field,
-        )
-    nested = [k for k, v in found.items() if isinstance(v, dict) and any(str(i).startswith("$") for i in v)]
-    if nested:
-        raise InvalidRequest(
-            f"{field} has {len(nested)} values with operators ($…); this build matches by equality only",
-            field=field,
-        )
-    return found
 
 
 def numbers_with(state: SpaceState, pairs: Mapping[str, Any], secret: bytes) -> BitMap:
