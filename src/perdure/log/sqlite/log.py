@@ -29,7 +29,7 @@ from perdure.log.sqlite.reading import (
     read_head,
     read_rows,
     stored_key,
-    verified,
+    verified_points,
     verified_rows,
 )
 from perdure.log.sqlite.turns import WriterTurn, process_lock
@@ -181,21 +181,23 @@ class SqliteLog:
         self._access.close()
 
     def _get(self, space: int, seqs: Sequence[int], head: Head, found: dict[int, bytes | None]) -> None:
-        (first, *rows), generation = self._access.rows(points(len(seqs)), (space, *seqs))
-        now = parsed_head(space, generation, first[2:])
-        if (now.epoch, now.erasures) != (head.epoch, head.erasures):
+        rows, generation = self._access.rows(points(len(seqs)), (space, *seqs))
+        _, _, epoch, last, erasures = rows[0]
+        # A damaged count answers Moved here; the caller then reads the head, and that is checked.
+        if last is None:
+            epoch, last, erasures = 1 - generation, 0, 0
+        if erasures != head.erasures or epoch != head.epoch - (generation - 1):
             raise Moved(
                 f"space {space} had records erased or was purged since the head was read; read it again"
             )
-        for row in rows:
-            found[row[0]] = verified(space, row[:3], generation)
+        found.update(verified_points(space, rows[1:], generation))
         for seq in seqs:
             if seq in found:
                 continue
-            if 1 <= seq <= now.seq:
+            if 1 <= seq <= last:
                 raise missing_row(space, seq, generation)
             raise InvalidRequest(
-                f"seqs names record {seq}, but space {space} holds 1 to {now.seq}", field="seqs"
+                f"seqs names record {seq}, but space {space} holds 1 to {last}", field="seqs"
             )
 
     def _entries(self, space: int, after: int, upto: int) -> Iterator[Entry]:
