@@ -1,0 +1,18 @@
+"""The SQLite log keeps the contract of all logs; what only it promises is in tests/crash."""
+
+import pytest
+
+from perdure.log.sqlite import SqliteLog
+from perdure.testing.log_suite import LogSpec
+
+
+class TestSqliteLog(LogSpec):
+    @pytest.fixture
+    def reopen(self, tmp_path):
+        return lambda: SqliteLog.open(tmp_path / "store")
+
+
+class TestSqliteLogWithSecretFromOutside(LogSpec):
+    @pytest.fixture
+    def reopen(self, tmp_path):
+        return lambda: SqliteLog.open(tmp_path / "store", secret=b"s" * 32, durability="normal")
