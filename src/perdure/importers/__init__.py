@@ -1,0 +1,1 @@
+"""Facts out of files: JSON Lines, conversations, and archives of them. Plain functions, usable from Python."""
