@@ -17,6 +17,7 @@ import platform
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -63,7 +64,7 @@ class Corpus:
         size = int(self._random.integers(3, 9))
         if self._random.random() < 0.75:
             words = sorted(set(self.fact(int(self._random.integers(len(self._lengths))))))
-            return self._random.permutation(words)[:size].tolist()
+            return [str(word) for word in self._random.permutation(words)[:size]]
         return [self._names[token] for token in self._draw(size).tolist()]
 
 
@@ -105,7 +106,7 @@ def time_changes(index: LexicalIndex, corpus: Corpus) -> tuple[float, float]:
     """Return microseconds per add (a quiet median), and what a search pays for coming after an add."""
     facts = [corpus.fact(row) for row in range(1000)]
     query = corpus.queries(1)[0]
-    add = np.median([seconds(lambda terms=terms: index.add(terms)) for terms in facts])
+    add = np.median([seconds(partial(index.add, terms)) for terms in facts])
     alone = np.median([seconds(lambda: index.search(query, K)) for _ in facts])
     after = []
     for terms in facts:

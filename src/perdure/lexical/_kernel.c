@@ -44,7 +44,7 @@
 #define PRIME_POSTINGS 512u  /* postings read to prime the threshold; measured best at 1k to 1M rows */
 #define LONG_SCAN 50000u     /* postings to read from which the interpreter lock is released */
 #define LONG_WALK 2000u      /* likewise, rows to walk */
-#define COMPACT_POSTINGS 4096u /* fewer postings of erased rows are left where they are */
+#define COMPACT_POSTINGS 4096u /* fewer postings of erased rows stay where they are */
 #define MARGIN 1e-12         /* sums of bounds are raised by this part: rounding must not make them too small */
 
 #define STATE_SHIFT 30
@@ -1426,11 +1426,25 @@ static int best_first(const void *left, const void *right)
     return is_worse(left, right) ? 1 : is_worse(right, left) ? -1 : 0;
 }
 
+static void sort_found(Found *found, size_t count)
+{
+    size_t i, j;
+    if (count > 32) {
+        qsort(found, count, sizeof *found, best_first);
+        return;
+    }
+    for (i = 1; i < count; i++) {
+        Found moved = found[i];
+        for (j = i; j && is_worse(&found[j - 1], &moved); j--) found[j] = found[j - 1];
+        found[j] = moved;
+    }
+}
+
 static PyObject *answer(Query *query)
 {
     PyObject *rows, *scores, *result = NULL;
     size_t i;
-    if (query->found) qsort(query->heap, query->found, sizeof *query->heap, best_first);
+    sort_found(query->heap, query->found);
     rows = PyList_New((Py_ssize_t)query->found);
     scores = PyList_New((Py_ssize_t)query->found);
     for (i = 0; rows && scores && i < query->found; i++) {
