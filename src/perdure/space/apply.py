@@ -34,7 +34,7 @@ from perdure.log.records import (
     UnblockRecord,
     UseRecord,
 )
-from perdure.space.idmap import id_hash
+from perdure.space.idmap import id_digest, id_hash
 from perdure.space.state import DEAD, HIDDEN, LIVE, NO_TIME, Receipt, SpaceState
 from perdure.temporal.columns import BEGINNING, FOREVER, RETRACTED
 from perdure.temporal.links import Link, LinkKind, effective_time
@@ -58,7 +58,7 @@ def prepare(seq: int, record: Record, profile: Profile, secret: bytes) -> Prepar
         seq,
         record,
         tuple(profile.document_terms(unit) for unit in units_of(record)),
-        id_hash(secret, record.id),
+        id_hash(id_digest(secret, record.id)),
         metadata_pairs(record.metadata, secret),
     )
 

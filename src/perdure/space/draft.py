@@ -22,6 +22,7 @@ from perdure.log.records import (
     RemovalRecord,
 )
 from perdure.space.facts import FactReader
+from perdure.space.idmap import id_digest
 from perdure.space.state import Receipt, SpaceState, end_or_forever
 from perdure.temporal.columns import RETRACTED, begins_at
 from perdure.temporal.links import Link, LinkKind
@@ -52,23 +53,33 @@ class Base(Protocol):
     def valid_to(self, number: int) -> int: ...
     def ends(self, number: int) -> Sequence[EndRecord]: ...
     def annotation(self, number: int) -> AnnotationRecord | None: ...
+    def digest(self, id_: str) -> bytes: ...
 
 
 class StateBase:
     """The state and its records, as the bottom of all drafts."""
 
-    def __init__(self, state: SpaceState, reader: FactReader) -> None:
+    def __init__(self, state: SpaceState, reader: FactReader, secret: bytes) -> None:
         self.state, self._reader = state, reader
         self.exists, self.is_live = state.exists, state.is_live
         self.above, self.below = state.above, state.below
         self.eff, self.ingest = state.eff, state.ingest
+        self._secret = secret
+        self._digests: dict[str, bytes] = {}
 
     @property
     def next_number(self) -> int:
         return self.state.next_number
 
     def find_number(self, id_: str) -> int | None:
-        return self._reader.find_number(self.state, id_)
+        return self._reader.find_number(self.state, id_, self.digest(id_))
+
+    def digest(self, id_: str) -> bytes:
+        """Return the id's digest, worked out once a plan."""
+        found = self._digests.get(id_)
+        if found is None:
+            found = self._digests[id_] = id_digest(self._secret, id_)
+        return found
 
     def fact(self, number: int) -> FactRecord:
         return self._reader.get(self.state, number)
@@ -165,6 +176,9 @@ class Draft:
         if number is None:
             number = self._base.find_number(id_)
         return None if number in self._removed else number
+
+    def digest(self, id_: str) -> bytes:
+        return self._base.digest(id_)
 
     def fact(self, number: int) -> FactRecord:
         return self._facts.get(number) or self._base.fact(number)

@@ -8,7 +8,7 @@ from typing import Any
 from perdure.errors import Corrupt, Moved
 from perdure.log.protocol import Log
 from perdure.log.records import FactRecord, decode
-from perdure.space.idmap import id_hash
+from perdure.space.idmap import id_digest, id_hash
 from perdure.space.state import SpaceState
 
 CACHE_MAX = 8_192  # per half; about 10 MB a space of short facts
@@ -48,9 +48,9 @@ class FactReader:
         loaded = dict(zip(missing, self._load(state, missing), strict=True))
         return [record or loaded[number] for number, record in zip(numbers, found, strict=True)]
 
-    def find_number(self, state: SpaceState, id_: str) -> int | None:
+    def find_number(self, state: SpaceState, id_: str, digest: bytes | None = None) -> int | None:
         """Return the number of the fact or document with this id, hidden ones included."""
-        for number in state.ids.find(id_hash(self._log.secret, id_)):
+        for number in state.ids.find(id_hash(digest or id_digest(self._log.secret, id_))):
             if state.exists(number) and self.get(state, number).id == id_:
                 return number
         return None

@@ -14,9 +14,14 @@ _EMPTY = -1
 _LOAD_MAX = 0.6  # linear probing stays below two probes on average
 
 
-def id_hash(secret: bytes, id_: str) -> int:
-    """Return the id's 64-bit hash under the store's secret."""
-    return int.from_bytes(keyed_hash(secret, b"id", id_.encode(), 8), "little")
+def id_digest(secret: bytes, id_: str) -> bytes:
+    """Return the id's 16-byte digest under the store's secret: the log's key, and the source of `id_hash`."""
+    return keyed_hash(secret, b"id", id_.encode())
+
+
+def id_hash(digest: bytes) -> int:
+    """Return the 64 bits of an id's digest that the table keeps."""
+    return int.from_bytes(digest[:8], "little")
 
 
 class IdMap:

@@ -291,7 +291,7 @@ class Space:
         """Plan and write the group in one transaction; return the requests that must go into the next."""
         for _ in range(WRITE_ATTEMPTS):
             state, reader = self._fresh_view()
-            whole = Draft(StateBase(state, reader), state, self.log.secret, self.now(state))
+            whole = Draft(StateBase(state, reader, self.log.secret), state, self.log.secret, self.now(state))
             self._planner = threading.get_ident()
             try:
                 later = [r for r in group if not self._plan(r, whole, single=len(group) == 1)]
@@ -346,10 +346,10 @@ class Space:
         keys: list[tuple[bytes, int]] = []
         for position, (record, units) in enumerate(draft.planned):
             if isinstance(record, FactRecord):
-                hash_ = id_hash(secret, record.id)
+                digest = draft.digest(record.id)
                 pairs = metadata_pairs(record.metadata, secret)
-                prepared.append(Prepared(base + 1 + position, record, units, hash_, pairs))
-                keys.append((keyed_hash(secret, b"key", record.id.encode()), position))
+                prepared.append(Prepared(base + 1 + position, record, units, id_hash(digest), pairs))
+                keys.append((digest, position))
             else:
                 prepared.append(Prepared(base + 1 + position, record))
         return prepared, keys
