@@ -122,7 +122,12 @@ class Store:
         namespace, chosen = checked_namespace(principal, scope), config or MemoryConfig()
         space = self._registry.space(namespace, _settings(chosen))
         budget = Budget(chosen.limits.work, chosen.limits.frontier, chosen.limits.bytes)
-        return Documents(space, budget, replace_facts=chosen.on_id_conflict == "replace")
+        return Documents(
+            space,
+            budget,
+            replace_facts=chosen.on_id_conflict == "replace",
+            receipt_days=chosen.receipt_days,
+        )
 
     def spaces(self) -> list[Namespace]:
         """Return the names of all spaces that hold records, sorted."""

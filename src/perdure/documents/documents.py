@@ -2,15 +2,157 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
+from perdure.base.ids import checked_id
+from perdure.contract import limits
+from perdure.documents.index import DocumentIndex
+from perdure.documents.putting import checked_version, content_of, plan_delete, plan_put
+from perdure.documents.reading import Reading
+from perdure.errors import InvalidRequest
+from perdure.model.document import Document, DocumentHit, Put
+from perdure.model.replies import Page
+from perdure.planning import checks
+from perdure.planning.questions import checked_equalities, checked_query
+from perdure.planning.receipts import Keyed
 from perdure.search.query import Budget
 from perdure.space.space import Space
 
 
 class Documents:
-    """The texts of one space. Use `Store.documents(...)` to get one.
+    """The texts of one space. Use `Store.documents(...)` to get one. Thread-safe and synchronous.
+
+    A document is always current: it has no times, no subject and no links, and reads of it ignore time.
+    Facts of the space are seen as documents of version 1, superseded ones included; hidden ones are not.
 
     `replace_facts`: a put may replace a fact of the same id (otherwise that is a conflict).
     """
 
-    def __init__(self, space: Space, budget: Budget, *, replace_facts: bool) -> None:
-        self._space, self._budget, self._replace_facts = space, budget, replace_facts
+    def __init__(
+        self, space: Space, budget: Budget, *, replace_facts: bool, receipt_days: int = limits.RECEIPT_DAYS
+    ) -> None:
+        self._space, self._replace_facts, self._receipt_days = space, replace_facts, receipt_days
+        self._reading = Reading(space, budget)
+
+    @property
+    def index(self) -> DocumentIndex:
+        """What the lexical index of the space holds; read-only."""
+        return DocumentIndex(self._space)
+
+    def put(
+        self,
+        id: str,
+        text: str,
+        *,
+        metadata: Mapping[str, Any] | None = None,
+        if_version: int | None = None,
+        idempotency_key: str | None = None,
+    ) -> Put:
+        """Store a text under an id, in place of what was there; it is durable when this returns.
+
+        What was there is erased as by a forget, and the version grows by 1. The same text and metadata
+        again is `existing`: nothing is written and the version stays.
+
+        Args:
+            id: 1 to 256 bytes.
+            text: at least a word, at most 1,048,576 bytes; stored byte for byte. A long one is found by its
+                units: pieces of at most 4,096 words and 65,536 bytes, cut between words.
+            metadata: a JSON object of the caller's; replaced whole.
+            if_version: only if the id is at this version; 0: only if it is free. None: in any case. A hidden
+                document still holds its id.
+            idempotency_key: a retry under the same key gives the first answer, for as long as what it
+                stored is there.
+
+        Raises:
+            InvalidRequest: a field is malformed or outside a limit.
+            Conflict: kind "version" (details: current, expected), "id" (a fact has the id) or
+                "idempotency" (the key stands for another request).
+            Blocked: the content was forgotten with block=True.
+            NotFound: what the key stored was replaced or forgotten since.
+            Busy, StorageFull, Unavailable: nothing was stored.
+        """
+        wanted, key = checked_version(if_version), checks.checked_idempotency_key(idempotency_key)
+        content = content_of(id, text, metadata, self._space.profile)
+        request = b"" if key is None else b"%d\0" % (-1 if wanted is None else wanted) + content.identity()
+        keyed = Keyed("put", key, request, self._receipt_days)
+        reply = self._space.write(
+            lambda draft: plan_put(
+                draft, content, keyed, if_version=wanted, replace_facts=self._replace_facts
+            ),
+            # A replacement erases what others in the same transaction might still be saying of the id.
+            alone=True,
+        )
+        if reply.outcome == "replaced":
+            self._space.log.scrub()
+        return reply
+
+    def delete(self, id: str, *, if_version: int | None = None) -> bool:
+        """Erase the document or fact of that id, as a forget of the id does; say whether there was one.
+
+        Raises:
+            Conflict: kind "version": the id is not at `if_version` (an absent one is at 0).
+        """
+        checked_id(id)
+        wanted = checked_version(if_version)
+        found = self._space.write(lambda draft: plan_delete(draft, id, wanted), alone=True)
+        # Also when there was none: an earlier erasure's last step may still be waiting.
+        self._space.log.scrub()
+        return found
+
+    def has(self, id: str) -> bool:
+        """Whether a document or fact of that id can be read."""
+        return self._reading.has(checked_id(id))
+
+    def get(self, id: str) -> Document | None:
+        """Return the document (or fact) of that id with its whole text, or None."""
+        return self._reading.get(checked_id(id))
+
+    def search(
+        self, query: str, *, k: int = 10, filter: Mapping[str, Any] | None = None
+    ) -> list[DocumentHit]:
+        """Return the k documents that match best, best first, each by its best unit; ties by arrival.
+
+        Args:
+            query: words to find; no syntax, every character is text.
+            k: 1 to 1,000 documents.
+            filter: only documents whose metadata has these keys with equal values.
+
+        Returns:
+            For each the text and the index of its best unit (of equal ones the first). Scores are BM25's,
+            at least 0, and those that an undated recall gives.
+
+        Raises:
+            InvalidRequest: a malformed option, or a blank query. QueryLimit: the budget is too small.
+        """
+        checked_query(query)
+        checks.checked_count(k, "k", 1, limits.K_MAX)
+        return self._reading.search(query, k, _checked_filter(filter))
+
+    def list(
+        self,
+        *,
+        filter: Mapping[str, Any] | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> Page[Document]:
+        """Return a page of all documents and facts with their whole texts, by id in code point order.
+
+        Args:
+            filter: only documents whose metadata has these keys with equal values.
+            limit: 1 to 1,000, 50 when absent.
+            cursor: what the page before gave, with the same filter. Puts between pages do not disturb it.
+
+        Raises:
+            Conflict: kind "epoch": the cursor's document was deleted, or the store purged: start over.
+        """
+        size = (
+            limits.LIST_DEFAULT if limit is None else checks.checked_count(limit, "limit", 1, limits.LIST_MAX)
+        )
+        if cursor is not None and not isinstance(cursor, str):
+            raise InvalidRequest("cursor must be the text that a page gave", field="cursor")
+        return self._reading.list(_checked_filter(filter), size, cursor)
+
+
+def _checked_filter(value: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    return None if value is None else checked_equalities(value, "filter")

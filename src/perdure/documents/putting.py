@@ -1,0 +1,158 @@
+"""Planning a put or a delete: receipt, version, identity, blocks, in that order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from perdure.base.canonical import canonical_json, checked_text, decode_json
+from perdure.base.ids import checked_id
+from perdure.contract import limits
+from perdure.documents.units import cuts_of
+from perdure.errors import Conflict, InvalidRequest
+from perdure.lexical.profile import Profile, is_blank
+from perdure.log.records import FactRecord, ReceiptItem
+from perdure.model.document import Put
+from perdure.model.status import Status
+from perdure.planning import checks
+from perdure.planning.blocks import refuse_blocked
+from perdure.planning.receipts import Keyed
+from perdure.planning.removing import remove
+from perdure.space.apply import units_of
+from perdure.space.draft import Draft
+
+VERSION_MAX = 2**53 - 1
+FACT_VERSION = 1  # a fact seen as a document
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """A document to store, checked, cut and analysed before any lock is taken."""
+
+    id: str
+    text: str
+    metadata: bytes | None
+    cuts: tuple[int, ...]
+    units: tuple[list[str], ...]
+
+    def record(self, number: int, version: int, now: int) -> FactRecord:
+        return FactRecord(
+            number, self.id, self.text, now, metadata=self.metadata, version=version, cuts=self.cuts
+        )
+
+    def is_that_of(self, draft: Draft, number: int) -> bool:
+        """Whether the visible document of this number says the same (1 and 1.0 are the same)."""
+        stored = draft.fact(number)
+        return (
+            draft.is_live(number)
+            and stored.text == self.text
+            and _canonical(stored.metadata) == _canonical(self.metadata)
+        )
+
+    def identity(self) -> bytes:
+        """Return all that was told, as bytes: what tells one request from another."""
+        return b"\0".join((self.id.encode(), _canonical(self.metadata), self.text.encode()))
+
+
+def content_of(id_: str, text: str, metadata: Mapping[str, Any] | None, profile: Profile) -> Content:
+    """Return the document checked against every limit.
+
+    Raises:
+        InvalidRequest: naming the field.
+    """
+    checked_id(id_)
+    told = checks.json_bytes(checks.checked_metadata(metadata))
+    cuts = cuts_of(_checked_document_text(text))
+    units = units_of(FactRecord(0, id_, text, 0, cuts=cuts))
+    return Content(id_, text, told, cuts, tuple(profile.document_terms(unit) for unit in units))
+
+
+def checked_version(value: int | None) -> int | None:
+    """Return what `if_version` asks for: nothing, absence (0) or a version."""
+    return None if value is None else checks.checked_count(value, "if_version", 0, VERSION_MAX)
+
+
+def plan_put(
+    draft: Draft, content: Content, keyed: Keyed, *, if_version: int | None, replace_facts: bool
+) -> Put:
+    """Plan a put; return its reply. Raises without leaving a trace."""
+    kept = keyed.find(draft)
+    if kept is not None:
+        return Put(content.id, kept[0].outcome, draft.fact(kept[0].number).version)
+    number = draft.find_number(content.id)
+    version = version_of(draft, number)
+    _check_version(draft, number, if_version)
+    outcome = "created"
+    if number is not None:
+        is_fact = not draft.fact(number).version
+        if is_fact and not replace_facts:
+            raise Conflict(
+                "this id is that of a fact; choose another, or set onIdConflict to replace to discard the fact",
+                kind="id",
+                field="id",
+            )
+        if not is_fact and content.is_that_of(draft, number):
+            _keep(draft, keyed, number, "existing")
+            return Put(content.id, "existing", version)
+        outcome = "replaced"
+    refuse_blocked(draft, content.id, content.text)
+    if number is not None:
+        remove(draft, [number], replaced=True)
+    added = draft.next_number
+    draft.add_fact(content.record(added, version + 1, draft.now), content.units)
+    _keep(draft, keyed, added, outcome)
+    return Put(content.id, outcome, version + 1)
+
+
+def plan_delete(draft: Draft, id_: str, if_version: int | None) -> bool:
+    """Plan the removal of a document or fact, hidden ones included; say whether there was one."""
+    number = draft.find_number(id_)
+    _check_version(draft, number, if_version)
+    if number is None:
+        return False
+    remove(draft, [number])
+    return True
+
+
+def version_of(draft: Draft, number: int | None) -> int:
+    """Return the version held under a number; 0 where there is none."""
+    return 0 if number is None else draft.fact(number).version or FACT_VERSION
+
+
+def _check_version(draft: Draft, number: int | None, wanted: int | None) -> None:
+    current = version_of(draft, number)
+    if wanted is None or wanted == current:
+        return
+    held = "there is none" if number is None else f"version {current} is stored"
+    if number is not None and not draft.is_live(number):
+        held += " (hidden by a soft forget)"
+    expected = f"version {wanted}" if wanted else "no document"
+    raise Conflict(
+        f"if_version expects {expected} under this id, but {held}; read it again and decide anew",
+        kind="version",
+        field="if_version",
+        expected=wanted,
+        current=current,
+    )
+
+
+def _keep(draft: Draft, keyed: Keyed, number: int, outcome: str) -> None:
+    keyed.keep(draft, (ReceiptItem(number, outcome, Status.CURRENT.value),))
+
+
+def _checked_document_text(text: str) -> str:
+    size = len(checked_text(text, field="text").encode())
+    if size > limits.DOCUMENT_BYTES_MAX:
+        raise InvalidRequest(
+            f"text takes {size} bytes; at most {limits.DOCUMENT_BYTES_MAX} are allowed: split it into several "
+            "documents",
+            field="text",
+        )
+    if is_blank(text):
+        raise InvalidRequest("text holds no word", field="text")
+    return text
+
+
+def _canonical(metadata: bytes | None) -> bytes:
+    return b"" if metadata is None else canonical_json(decode_json(metadata))
