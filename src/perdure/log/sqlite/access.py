@@ -144,7 +144,9 @@ class Access:
             try:
                 acknowledged = witness.read()  # before the rows, so that it is not newer than they are
                 check_version(link.db, "log", self.files.generation(generation).name)
-                check_whole(link.db, acknowledged, lambda what: _lost(what, generation))
+                run(link.db, "BEGIN")
+                check_whole(link.db, generation, acknowledged, lambda what: _lost(what, generation))
+                run(link.db, "COMMIT")
             except BaseException as error:
                 witness.close()
                 if isinstance(error, DriverError):

@@ -19,10 +19,9 @@ from perdure.log.sqlite.files import StoreFiles, make_directory
 from perdure.log.sqlite.reading import (
     CHECKS,
     HEAD,
-    KEYED,
-    NAMED,
     POINTS_MAX,
     Row,
+    find_record,
     missing_row,
     parsed_head,
     points,
@@ -108,8 +107,8 @@ class SqliteLog:
         return [row[0] for row in self._access.view(lambda db, _: rows_of(db, sql))]
 
     def find_space(self, name: bytes) -> int | None:
-        found = self._access.view(lambda db, _: rows_of(db, NAMED, (stored_key(0, name),)))
-        return found[0][0] if found else None
+        found = self._access.view(lambda db, generation: find_record(db, generation, stored_key(0, name)))
+        return None if found is None else found[0]
 
     def create_space(self, name: bytes, first: bytes) -> int:
         check_key(name, field="name")
@@ -154,12 +153,12 @@ class SqliteLog:
         return [found[seq] for seq in seqs]
 
     def find(self, space: int, hashes: Sequence[bytes]) -> dict[bytes, int]:
-        def work(db: apsw.Connection, _: int) -> dict[bytes, int]:
+        def work(db: apsw.Connection, generation: int) -> dict[bytes, int]:
             found = {}
             for key in hashes:
-                rows = rows_of(db, KEYED, (stored_key(space, key), space))
-                if rows:
-                    found[key] = int(rows[0][0])
+                place = find_record(db, generation, stored_key(space, key))
+                if place is not None:
+                    found[key] = place[1]
             return found
 
         return self._access.view(work)

@@ -30,8 +30,10 @@ POINTS = (
 )
 ROWS = "SELECT seq, data, ck FROM log.rec WHERE space = ? AND seq > ? AND seq <= ? ORDER BY seq"
 CHECKS = "SELECT seq, ck FROM log.rec WHERE space = ? AND seq > ? ORDER BY seq LIMIT ?"
-KEYED = "SELECT r.seq FROM log.key k CROSS JOIN log.rec r ON r.rid = k.rid WHERE k.h = ? AND r.space = ?"
-NAMED = "SELECT r.space FROM log.key k CROSS JOIN log.rec r ON r.rid = k.rid WHERE k.h = ? AND r.seq = 1"
+LOOKED_UP = (
+    "SELECT r.seq, r.data, r.ck, r.space FROM log.key k LEFT JOIN log.rec r ON r.rid = k.rid WHERE k.h = ?"
+)
+HEADS = "SELECT space, epoch, seq, erasures, digest, ck FROM log.head ORDER BY space"
 
 Row = tuple[int, bytes, bytes]
 
@@ -76,6 +78,23 @@ def parsed_head(space: int, generation: int, columns: Sequence[Any]) -> Head:
     if not whole or len(digest) != DIGEST_BYTES:
         raise damaged_head(space, generation)
     return Head(epoch + generation - 1, seq, erasures, digest)
+
+
+def find_record(db: apsw.Connection, generation: int, key: bytes) -> tuple[int, int] | None:
+    """Return (space, seq) of the record that a stored key points to, its row verified."""
+    rows = rows_of(db, LOOKED_UP, (key,))
+    if not rows:
+        return None
+    space = rows[0][3]
+    try:
+        verified(space, rows[0], generation)
+    except (TypeError, StructError) as error:  # the row is missing, or its columns are of any type
+        raise Corrupt(
+            f"a key of generation {generation} leads to no whole record: keep the files, verify a copy, "
+            "restore a backup",
+            generation=generation,
+        ) from error
+    return space, rows[0][0]
 
 
 def read_head(db: apsw.Connection, space: int, generation: int) -> Head:
@@ -157,15 +176,14 @@ def read_rows(db: apsw.Connection, space: int, after: int, upto: int) -> list[Ro
     return rows
 
 
-def check_whole(db: apsw.Connection, witness: int, lost: Callable[[str], Exception]) -> None:
+def check_whole(db: apsw.Connection, generation: int, witness: int, lost: Callable[[str], Exception]) -> None:
     """Raise unless rows, heads and the high-water mark agree: nothing was lost from either end.
 
-    Costs one pass over the index of rec, without its rows.
+    Costs one pass over the heads and over the index of rec, without its rows.
     """
-    last, count, told = rows_of(
-        db,
-        "SELECT (SELECT coalesce(max(rid), 0) FROM log.rec), (SELECT count(*) FROM log.rec), "
-        "(SELECT coalesce(sum(seq), 0) FROM log.head)",
+    told = sum(parsed_head(space, generation, columns).seq for space, *columns in rows_of(db, HEADS))
+    last, count = rows_of(
+        db, "SELECT (SELECT coalesce(max(rid), 0) FROM log.rec), (SELECT count(*) FROM log.rec)"
     )[0]
     if last < witness:
         raise lost(f"records up to row {witness} were acknowledged, but the last row is {last}")

@@ -11,7 +11,7 @@ from perdure.log.digests import ERASED_CHECK, advance, checksums
 from perdure.log.protocol import EMPTY, Head
 from perdure.log.sqlite.connections import rows_of
 from perdure.log.sqlite.reading import (
-    NAMED,
+    find_record,
     head_check,
     missing_row,
     read_head,
@@ -46,10 +46,10 @@ class Writing:
     def create_space(self, name: bytes, first: bytes) -> int:
         """Write record 1 of a new space and return the space's number: one more than the largest."""
         key = stored_key(0, name)
-        found = rows_of(self._db, NAMED, (key,))
-        if found:
+        found = find_record(self._db, self._generation, key)
+        if found is not None:
             raise Conflict(
-                f"a space of this name exists already, as number {found[0][0]}; use find_space", kind="head"
+                f"a space of this name exists already, as number {found[0]}; use find_space", kind="head"
             )
         space = int(rows_of(self._db, "SELECT coalesce(max(space), 0) + 1 FROM log.head")[0][0])
         self.append(space, EMPTY._replace(epoch=self._generation - 1), [first], [])
