@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 
-from perdure.base.canonical import canonical_json, decode_json
-from perdure.base.ids import derived_id
+from perdure.base.canonical import canonical_json, checked_text, decode_json
+from perdure.base.ids import checked_id, derived_id
 from perdure.base.text import folded, folded_space
 from perdure.contract import limits
 from perdure.errors import Conflict, InvalidRequest, NotFound
@@ -22,7 +22,7 @@ from perdure.planning.blocks import refuse_blocked
 from perdure.planning.receipts import Keyed
 from perdure.space.draft import Draft
 from perdure.temporal.columns import RETRACTED
-from perdure.temporal.links import copied_links
+from perdure.temporal.links import LinkKind, copied_links
 
 UNSET = msgspec.UNSET
 SHOWN_MAX = 20  # ids that a conflict lists
@@ -55,7 +55,9 @@ class Target:
             return find_live(draft, self.id)
         found = [number for number in current_numbers(draft) if self._matches(draft.fact(number).text)]
         if not found:
-            raise NotFound("no current fact has that text", field="text" if self.text else "containing")
+            raise NotFound(
+                "no current fact has that text", field="containing" if self.text is None else "text"
+            )
         if len(found) > 1:
             ids = sorted(draft.fact(number).id for number in found)
             raise Conflict(
@@ -71,6 +73,28 @@ class Target:
             return folded_space(text) == folded_space(self.text)
         assert self.containing is not None
         return folded(self.containing) in folded(text)
+
+
+def checked_target(id_: str | None, text: str | None, containing: str | None) -> Target:
+    """Return the target that was told.
+
+    Raises InvalidRequest for none, several, or one that is blank and so would name nothing (or everything).
+    """
+    told = {
+        name: value
+        for name, value in (("id", id_), ("text", text), ("containing", containing))
+        if value is not None
+    }
+    if len(told) != 1:
+        given = ", ".join(told) or "none"
+        raise InvalidRequest(f"correct takes exactly one of id, text, containing; given: {given}", field="id")
+    if id_ is not None:
+        checked_id(id_)
+        return Target(id_, None, None)
+    (name, value), *_ = told.items()
+    if not folded(checked_text(value, field=name)):
+        raise InvalidRequest(f"{name} is blank; name the fact by its id or by words of it", field=name)
+    return Target(None, text, containing)
 
 
 def current_numbers(draft: Draft) -> list[int]:
@@ -105,8 +129,7 @@ def plan_correct(draft: Draft, correction: Correction, keyed: Keyed) -> tuple[Re
     content = _inherited(draft, old, correction)
     number = draft.find_number(content.id)
     if number is not None:
-        stored = draft.fact(number)
-        if not any(link.older == old for link in draft.below(number)) or stored.text != content.text:
+        if not _corrects(draft, number, old) or not _same_payload(content, draft.fact(number)):
             raise Conflict("this id is stored with other content; choose another", kind="id", field="id")
         item = ReceiptItem(number, "existing", status_of(draft, number).value, (old,))
         keyed.keep(draft, (item,))
@@ -128,6 +151,15 @@ def plan_correct(draft: Draft, correction: Correction, keyed: Keyed) -> tuple[Re
     item = ReceiptItem(content.number, "created", status, (old,), tuple(sorted(above)))
     keyed.keep(draft, (item,))
     return item, True
+
+
+def _corrects(draft: Draft, newer: int, older: int) -> bool:
+    return any(link.older == older and link.kind is LinkKind.CORRECTS for link in draft.below(newer))
+
+
+def _same_payload(told: FactRecord, stored: FactRecord) -> bool:
+    # Annotations may have been changed since, on either fact.
+    return stored.version == 0 and canonical_json(payload(told, ())) == canonical_json(payload(stored, ()))
 
 
 def _inherited(draft: Draft, old: int, correction: Correction) -> FactRecord:
@@ -154,7 +186,7 @@ def _inherited(draft: Draft, old: int, correction: Correction) -> FactRecord:
     content = msgspec.structs.replace(content, **correction.given)
     if content.valid_from is not None and content.valid_to is not None:
         checks.refuse_empty_interval(content.valid_from, content.valid_to)
-    id_ = correction.id or derived_id(canonical_json(payload(content, (known.id,))))
+    id_ = correction.id or derived_id(payload(content, (known.id,)))
     if id_ == known.id:
         raise InvalidRequest(
             "a correction needs an id of its own, not that of the corrected fact", field="id"

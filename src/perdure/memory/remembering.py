@@ -59,12 +59,12 @@ def plan_remember(
         return [reply_of(draft, item) for item in kept]
     members = [_Member(index, telling) for index, telling in enumerate(tellings)]
     batch: dict[str, _Member] = {}
-    for member in members:
-        with _AtIndex(member.index, len(members)):
+    with _AtIndex(len(members)) as at:
+        for at.index, member in enumerate(members):
             _store(draft, member, batch, rules)
-    for member in members:
-        with _AtIndex(member.index, len(members)):
-            _draw_told_links(draft, member)
+        for at.index, member in enumerate(members):
+            if member.telling.supersedes or member.followers:
+                _draw_told_links(draft, member)
     for member in members:
         fact = draft.fact(member.number)
         if member.outcome != "existing" and fact.subject is not None:
@@ -76,19 +76,19 @@ def plan_remember(
 
 
 class _AtIndex:
-    """Adds the index of the offending member to an error of a batch."""
+    """Adds the index of the offending member to an error of a batch. The loop inside keeps `index`."""
 
-    def __init__(self, index: int, of: int) -> None:
-        self._index, self._of = index, of
+    def __init__(self, of: int) -> None:
+        self.index, self._of = 0, of
 
-    def __enter__(self) -> None:
-        return None
+    def __enter__(self) -> _AtIndex:
+        return self
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if self._of > 1 and isinstance(error, InvalidRequest | Conflict):
-            error.message = f"facts[{self._index}]: {error.message}"
+            error.message = f"facts[{self.index}]: {error.message}"
             error.args = (error.message,)
-            error.details["index"] = self._index
+            error.details["index"] = self.index
 
 
 def _store(draft: Draft, member: _Member, batch: dict[str, _Member], rules: RememberRules) -> None:
@@ -105,6 +105,7 @@ def _store(draft: Draft, member: _Member, batch: dict[str, _Member], rules: Reme
         stored = draft.fact(number)
         if same_telling(telling.content, stored):
             _recognise(draft, member, number)
+            batch[id_] = member
             return
         if id_ in batch or not rules.replace:
             raise Conflict(
@@ -150,8 +151,9 @@ def _recognise(draft: Draft, member: _Member, number: int) -> None:
 
 def _replace(draft: Draft, member: _Member, number: int) -> None:
     told = draft.state.links.told
-    member.followers = [link.newer for link in draft.above(number) if (link.newer, number) in told]
+    followers = [link.newer for link in draft.above(number) if (link.newer, number) in told]
     remove(draft, [number], replaced=True)
+    member.followers = followers
     member.outcome = "replaced"
 
 
@@ -196,10 +198,11 @@ def status_of(draft: Draft, number: int) -> Status:
     if not draft.is_live(number):
         return Status.HIDDEN
     fact = draft.fact(number)
-    if fact.version:
+    above = draft.above(number)
+    if fact.version or (not above and fact.valid_from is None and draft.valid_to(number) == FOREVER):
         return Status.CURRENT
     superseded = min(
-        (effective_time(link, draft) for link in draft.above(number) if draft.is_live(link.newer)),
+        (effective_time(link, draft) for link in above if draft.is_live(link.newer)),
         default=FOREVER,
     )
     start = BEGINNING if fact.valid_from is None else fact.valid_from
@@ -211,8 +214,8 @@ def _item(draft: Draft, member: _Member) -> ReceiptItem:
         member.number,
         member.outcome,
         status_of(draft, member.number).value,
-        tuple(sorted(member.supersedes)),
-        tuple(sorted(member.superseded_by)),
+        tuple(sorted(member.supersedes)) if member.supersedes else (),
+        tuple(sorted(member.superseded_by)) if member.superseded_by else (),
         member.reason,
     )
 
@@ -233,5 +236,7 @@ def reply_of(draft: Draft, item: ReceiptItem) -> Remembered:
 
 
 def _ids(draft: Draft, numbers: Sequence[int]) -> tuple[str, ...]:
-    # A kept answer may name facts that were forgotten since.
-    return tuple(sorted(draft.fact(number).id for number in numbers if draft.exists(number)))
+    if not numbers:
+        return ()
+    # A kept answer may name facts that were forgotten since, and hidden ones show in no answer.
+    return tuple(sorted(draft.fact(number).id for number in numbers if draft.is_live(number)))

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
+
 from perdure.base.canonical import canonical_json, decode_json
 from perdure.base.ids import checked_id, derived_id
 from perdure.base.instants import find_millis
@@ -66,7 +68,7 @@ def telling_of(fact: NewFact, profile: Profile, extractor: EntityExtractor | Non
         pinned=checks.checked_flag(fact.pinned, "pinned"),
         source=checks.checked_source(fact.source),
     )
-    canonical = canonical_json(payload(content, supersedes))
+    canonical = payload(content, supersedes)
     return Telling(
         content, supersedes, fact.reassert, told_id is not None, canonical, (profile.document_terms(text),)
     )
@@ -96,20 +98,36 @@ def identity_bytes(telling: Telling) -> bytes:
     return telling.canonical + canonical_json(told)
 
 
-def payload(content: FactRecord, supersedes: tuple[str, ...]) -> dict[str, Any]:
-    """Return what makes the fact the one it is. Absent, null and empty are the same."""
-    told: dict[str, Any] = {
-        "text": content.text,
-        "subject": content.subject,
-        "entities": list(content.entities),
-        "metadata": None if content.metadata is None else decode_json(content.metadata),
-        "eventTime": content.event_time,
-        "validFrom": content.valid_from,
-        "validTo": content.valid_to,
-        "supersedes": list(supersedes),
-        "source": _source_object(content.source),
-    }
-    return {key: value for key, value in told.items() if value is not None and value != []}
+def payload(content: FactRecord, supersedes: tuple[str, ...]) -> bytes:
+    """Return what makes the fact the one it is, as canonical JSON. Absent, null and empty are the same."""
+    return _encode_payload(
+        _Payload(
+            text=content.text,
+            subject=content.subject,
+            entities=content.entities,
+            metadata=None if content.metadata is None else msgspec.Raw(_canonical(content.metadata)),
+            event_time=content.event_time,
+            valid_from=content.valid_from,
+            valid_to=content.valid_to,
+            supersedes=supersedes,
+            source=_source_object(content.source),
+        )
+    )
+
+
+class _Payload(msgspec.Struct, omit_defaults=True, rename="camel"):
+    text: str
+    subject: str | None = None
+    entities: tuple[str, ...] = ()
+    metadata: msgspec.Raw | None = None
+    event_time: int | None = None
+    valid_from: int | None = None
+    valid_to: int | None = None
+    supersedes: tuple[str, ...] = ()
+    source: dict[str, Any] | None = None
+
+
+_encode_payload = msgspec.json.Encoder(order="sorted").encode
 
 
 def same_telling(told: FactRecord, stored: FactRecord) -> bool:
@@ -133,7 +151,11 @@ def _same_json(a: bytes | None, b: bytes | None) -> bool:
         return True
     if a is None or b is None:
         return False
-    return canonical_json(decode_json(a)) == canonical_json(decode_json(b))
+    return _canonical(a) == _canonical(b)
+
+
+def _canonical(metadata: bytes) -> bytes:
+    return canonical_json(decode_json(metadata))
 
 
 def _source_object(source: SourceFields | None) -> dict[str, Any] | None:

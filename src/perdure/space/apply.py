@@ -179,8 +179,8 @@ def _post(state: SpaceState, record: FactRecord, pairs: tuple[bytes, ...]) -> No
     if record.subject is not None:
         state.subject_of[number] = record.subject
         insert_in_slot(state, record.subject, number)
-    entities = tuple(sorted({*record.entities, *record.extracted}))
-    if entities:
+    if record.entities or record.extracted:
+        entities = tuple(sorted({*record.entities, *record.extracted}))
         state.entities_of[number] = entities
         _add_to(state.entities, entities, number)
     if pairs:
@@ -221,7 +221,8 @@ def _annotate(state: SpaceState, number: int, told: FactRecord | AnnotationRecor
         state.importance_of[number] = told.importance
     if told.pinned:
         state.pinned.add(number)
-    _label(state, number)
+    if told.tags or told.kind is not None:
+        _label(state, number)
 
 
 def _label(state: SpaceState, number: int) -> None:
