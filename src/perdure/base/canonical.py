@@ -32,8 +32,8 @@ def checked_json(value: Mapping[str, Any], *, field: str, bytes_max: int) -> dic
 
     Raises:
         InvalidRequest: not an object, a key that is no text, a value that is not JSON, a number
-            that is not finite or an integer outside ±(2**53 - 1), a lone surrogate, deeper than
-            DEPTH_MAX, or longer than `bytes_max` in canonical form.
+            that is not finite or an integer outside ±(2**53 - 1), a lone surrogate, more than
+            DEPTH_MAX objects and arrays inside one another, or longer than `bytes_max` in canonical form.
     """
     if not isinstance(value, Mapping):
         raise InvalidRequest(f"{field} must be an object, got {type(value).__name__}", field=field)
@@ -61,14 +61,17 @@ def checked_text(value: str, *, field: str) -> str:
 
 
 def _copied(value: Any, field: str, depth: int) -> Any:
-    if depth > DEPTH_MAX:
-        raise InvalidRequest(f"{field} is nested deeper than {DEPTH_MAX} levels", field=field)
+    # Values of derived types (enums, numbers of NumPy) are stored as the plain value that they stand for.
     if isinstance(value, str):
-        return checked_text(str(value), field=field)
+        return checked_text(str.__str__(value), field=field)
     if value is None or isinstance(value, bool):
         return value
-    if isinstance(value, int | float):
-        return _checked_number(value, field)
+    if isinstance(value, int):
+        return _checked_integer(int(value), field)
+    if isinstance(value, float):
+        return _checked_float(float(value), field)
+    if depth > DEPTH_MAX:
+        raise InvalidRequest(f"{field} is nested deeper than {DEPTH_MAX} levels", field=field)
     if isinstance(value, Mapping):
         return {_checked_key(key, field): _copied(item, field, depth + 1) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -82,13 +85,17 @@ def _copied(value: Any, field: str, depth: int) -> Any:
 def _checked_key(key: Any, field: str) -> str:
     if not isinstance(key, str):
         raise InvalidRequest(f"{field} has a key of type {type(key).__name__}; keys are text", field=field)
-    return checked_text(key, field=f"{field} key")
+    return checked_text(str.__str__(key), field=field)
 
 
-def _checked_number(value: float, field: str) -> float:
-    if isinstance(value, float) and not math.isfinite(value):
+def _checked_float(value: float, field: str) -> float:
+    if not math.isfinite(value):
         raise InvalidRequest(f"{field} holds {value}; numbers must be finite", field=field)
-    if isinstance(value, int) and abs(value) > SAFE_INTEGER:
+    return value
+
+
+def _checked_integer(value: int, field: str) -> int:
+    if abs(value) > SAFE_INTEGER:
         raise InvalidRequest(f"{field} holds an integer outside ±(2**53 - 1); write it as text", field=field)
     return value
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime, timedelta
 
+from perdure.base.text import shown_number
 from perdure.errors import InvalidRequest
 
 Instant = datetime | int | str
@@ -61,7 +62,7 @@ def to_iso(millis: int) -> str:
 def _checked(millis: int, field: str) -> int:
     if not EARLIEST <= millis <= LATEST:
         raise InvalidRequest(
-            f"{field} must lie in the years 1 to 9999 (UTC), got {millis} milliseconds since 1970",
+            f"{field} must lie in the years 1 to 9999 (UTC), got {shown_number(millis)} milliseconds since 1970",
             field=field,
         )
     return millis

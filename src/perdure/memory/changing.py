@@ -159,7 +159,7 @@ def _corrects(draft: Draft, newer: int, older: int) -> bool:
 
 def _same_payload(told: FactRecord, stored: FactRecord) -> bool:
     # Annotations may have been changed since, on either fact.
-    return stored.version == 0 and canonical_json(payload(told, ())) == canonical_json(payload(stored, ()))
+    return stored.version == 0 and payload(told, ()) == payload(stored, ())
 
 
 def _inherited(draft: Draft, old: int, correction: Correction) -> FactRecord:
@@ -186,7 +186,8 @@ def _inherited(draft: Draft, old: int, correction: Correction) -> FactRecord:
     content = msgspec.structs.replace(content, **correction.given)
     if content.valid_from is not None and content.valid_to is not None:
         checks.refuse_empty_interval(content.valid_from, content.valid_to)
-    id_ = correction.id or derived_id(payload(content, (known.id,)))
+    # Not the id of a remember that supersedes the same fact: that one says that the world changed.
+    id_ = correction.id or derived_id(payload(content, ()) + b"\0corrects " + known.id.encode())
     if id_ == known.id:
         raise InvalidRequest(
             "a correction needs an id of its own, not that of the corrected fact", field="id"

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from perdure.base.canonical import canonical_json, checked_text
+from perdure.base.canonical import canonical_json, checked_json, checked_text
 from perdure.base.ids import checked_id
 from perdure.base.instants import Instant, find_millis, to_millis
 from perdure.contract import limits
@@ -20,8 +20,8 @@ from perdure.memory.asking import Asking, checked_scope, checked_times
 from perdure.memory.changing import (
     UNSET,
     Correction,
-    Target,
     checked_annotations,
+    checked_target,
     plan_annotate,
     plan_correct,
     plan_end,
@@ -124,7 +124,7 @@ class Memory:
 
         Raises as `remember`; the message names the index of the offending member.
         """
-        if isinstance(facts, str | bytes | Mapping):
+        if isinstance(facts, str | bytes | Mapping) or not isinstance(facts, Iterable):
             raise InvalidRequest(f"facts must be a list of facts, got {type(facts).__name__}", field="facts")
         tellings: list[Telling] = []
         for index, told in enumerate(facts):
@@ -185,9 +185,7 @@ class Memory:
         Raises:
             NotFound: nothing matches. Conflict: several match; details list the ids.
         """
-        named = [name for name, value in (("id", id), ("text", text), ("containing", containing)) if value]
-        if len(named) != 1:
-            raise InvalidRequest("correct takes exactly one of id, text, containing", field="id")
+        target = checked_target(id, text, containing)
         given = _given(
             subject=subject,
             entities=entities,
@@ -203,7 +201,7 @@ class Memory:
         )
         telling = self._telling(NewFact(text=new_text, id=new_id, **given))
         checked = {name: getattr(telling.content, name) for name in given}
-        correction = Correction(Target(id, text, containing), new_text, telling.units, checked, new_id)
+        correction = Correction(target, new_text, telling.units, checked, new_id)
         request = msgspec.msgpack.encode((id, text, containing)) + identity_bytes(telling)
         keyed = self._keyed("correct", idempotency_key, request)
 
@@ -231,9 +229,9 @@ class Memory:
         Raises:
             NotFound: no such fact. InvalidRequest: `at` is not after valid_from, or after an earlier end.
         """
+        checked_id(id)
         moment, checked = find_millis(at, field="at"), checks.checked_reason(reason)
         keyed = self._keyed("end", idempotency_key, msgspec.msgpack.encode((id, moment, checked)))
-        checked_id(id)
         self._write(lambda draft: plan_end(draft, id, moment, checked, keyed))
         return self._existing(id)
 
@@ -248,9 +246,9 @@ class Memory:
 
         Raises NotFound when there is no such fact. Repeating it changes nothing.
         """
+        checked_id(id)
         checked = checks.checked_reason(reason)
         keyed = self._keyed("retract", idempotency_key, msgspec.msgpack.encode((id, checked)))
-        checked_id(id)
         self._write(lambda draft: plan_retract(draft, id, checked, keyed))
         return self._existing(id)
 
@@ -269,11 +267,11 @@ class Memory:
 
         `metadata` replaces what reads and filters see of the caller's metadata.
         """
+        checked_id(id)
         changes = checked_annotations(
             tags=tags, kind=kind, importance=importance, pinned=pinned, metadata=metadata
         )
         keyed = self._keyed("annotate", idempotency_key, msgspec.msgpack.encode((id, changes)))
-        checked_id(id)
         self._write(lambda draft: plan_annotate(draft, id, changes, keyed))
         return self._existing(id)
 
@@ -574,4 +572,8 @@ def _forget_bytes(told: Mapping[str, Any], rules: ForgetRules) -> bytes:
 
 
 def _plain(value: Any) -> Any:
-    return to_millis(value, field="scope") if isinstance(value, datetime) else value
+    if isinstance(value, datetime):
+        return to_millis(value, field="scope")
+    if isinstance(value, Mapping):
+        return checked_json(value, field="scope", bytes_max=limits.METADATA_BYTES_MAX)
+    return value

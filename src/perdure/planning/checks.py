@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
 
 from perdure.base.canonical import checked_json, checked_text
+from perdure.base.text import shown_number
 from perdure.contract import limits
 from perdure.errors import InvalidRequest
 from perdure.lexical.profile import count_words, is_blank
@@ -83,8 +83,11 @@ def checked_importance(value: float | None) -> float | None:
         raise InvalidRequest(
             f"importance must be a number from 0 to 1, got {type(value).__name__}", field="importance"
         )
-    if not math.isfinite(value) or not 0 <= value <= 1:
-        raise InvalidRequest(f"importance must be a number from 0 to 1, got {value}", field="importance")
+    # An integer may be too large for a float, so the range is checked first; NaN is in no range.
+    if not 0 <= value <= 1:
+        raise InvalidRequest(
+            f"importance must be a number from 0 to 1, got {shown_number(value)}", field="importance"
+        )
     return float(value)
 
 
@@ -99,7 +102,7 @@ def checked_count(value: int, field: str, low: int, high: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
         raise InvalidRequest(f"{field} must be an integer, got {type(value).__name__}", field=field)
     if not low <= value <= high:
-        raise InvalidRequest(f"{field} must be {low} to {high}, got {value}", field=field)
+        raise InvalidRequest(f"{field} must be {low} to {high}, got {shown_number(value)}", field=field)
     return value
 
 
