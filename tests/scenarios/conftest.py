@@ -1,0 +1,3 @@
+from scenarios.stores import backend, clock, memory, open_store, slots, store
+
+__all__ = ["backend", "clock", "memory", "open_store", "slots", "store"]
