@@ -1,0 +1,79 @@
+"""Long texts are cut between words."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from perdure.documents.units import cuts_of
+from perdure.lexical.characters import count_words
+
+WORDS_MAX, BYTES_MAX = 4_096, 65_536
+
+
+def units(text: str) -> list[str]:
+    return [text[a:b] for a, b in pairwise((0, *cuts_of(text), len(text)))]
+
+
+@pytest.mark.parametrize("text", ["one", "word " * 4_096, "x" * 65_536, "字" * 4_096])
+def test_what_a_fact_may_say_is_one_unit(text):
+    assert cuts_of(text) == ()
+
+
+def test_one_word_more_than_a_unit_holds_begins_the_next():
+    assert units("word " * 4_096 + "more") == ["word " * 4_096, "more"]
+
+
+def test_one_byte_more_than_a_unit_holds_moves_the_last_word_on():
+    text = "é" * 20_000 + " " + "a" * 25_537
+    assert len(text.encode()) == BYTES_MAX + 2
+    assert units(text) == ["é" * 20_000 + " ", "a" * 25_537]
+
+
+def test_a_word_longer_than_a_unit_is_cut_between_code_points_and_its_rest_is_followed_by_the_next_word():
+    assert units("first " + "€" * 30_000 + " last") == ["first ", "€" * 21_845, "€" * 8_155 + " last"]
+
+
+def test_a_space_longer_than_a_unit_does_not_cut_the_words_around_it():
+    assert units("left" + " " * 70_000 + "right") == ["left" + " " * 65_532, " " * 4_468 + "right"]
+
+
+def test_text_without_spaces_is_cut_between_characters_that_are_words_and_keeps_their_marks():
+    assert units("か\u3099。" * 5_000) == ["か\u3099。" * 4_096, "か\u3099。" * 904]
+
+
+def test_letters_between_chinese_characters_are_kept_together():
+    assert units("字latin" * 3_000) == ["字latin" * 2_048, "字latin" * 952]
+
+
+PIECES = st.tuples(
+    st.text(st.sampled_from("ab€\U0001f600字か\u3099。!\u200b\u0301 \t\n\u2003"), min_size=1, max_size=12),
+    st.sampled_from([1, 3, 700, 9_000]),
+)
+TEXTS = st.lists(PIECES, min_size=1, max_size=5).map(lambda parts: "".join(text * n for text, n in parts))
+
+
+@settings(max_examples=60, deadline=None)
+@given(TEXTS)
+def test_units_are_the_text_in_order_and_none_is_over_a_limit(text):
+    found = units(text)
+    assert "".join(found) == text
+    for unit in found:
+        assert unit
+        assert count_words(unit) <= WORDS_MAX
+        assert len(unit.encode()) <= BYTES_MAX
+
+
+@settings(max_examples=60, deadline=None)
+@given(TEXTS)
+def test_no_word_that_fits_into_a_unit_is_cut(text):
+    found = units(text)
+    cut = [(a, b) for a, b in pairwise(found) if not a[-1].isspace() and b[0] in "ab€\U0001f600"]
+    for before, after in cut:
+        last = before.rsplit(maxsplit=1)[-1] if before.split() else before
+        # Within a run without spaces only a Chinese or Japanese character may end the unit.
+        ends_a_word = any(letter in "字か" for letter in last)
+        assert ends_a_word or len((last + after.split()[0]).encode()) > BYTES_MAX
