@@ -39,3 +39,9 @@ def test_the_columns_as_told_are_left_as_they_were():
     ends = EndColumns(int64(1), int64(400), int64(300))
     columns_as_known(FACTS, LINKS, ends, 400)
     assert FACTS.valid_to.tolist() == [FOREVER, 500]
+
+
+def test_a_link_is_not_known_before_both_its_facts_whatever_time_it_carries():
+    early = LinkColumns(int64(1), int64(0), int64(50), int64(0))
+    assert columns_as_known(FACTS, early, NO_ENDS, 199).superseded_from[0] == FOREVER
+    assert columns_as_known(FACTS, early, NO_ENDS, 200).superseded_from[0] == 50

@@ -59,6 +59,87 @@ def test_a_relink_corrects_only_where_the_whole_path_does():
     ]
 
 
+def link_up(space: SimulatedSpace, newer: int, older: int, effective_at: int) -> None:
+    link = Link(newer, older, LinkKind.CORRECTS, effective_at, 200)
+    space.links[newer, older, LinkKind.CORRECTS] = link
+
+
+def unlinked(count: int) -> tuple[SimulatedSpace, list[int]]:
+    space = SimulatedSpace()
+    return space, [space.tell(Told(subject=None), ingest=200) for _ in range(count)]
+
+
+def test_of_two_corrected_paths_the_earlier_correction_counts():
+    space, (p, late, early, s) = unlinked(4)
+    link_up(space, late, p, 9)
+    link_up(space, early, p, 3)
+    link_up(space, s, late, 1)
+    link_up(space, s, early, 1)
+    assert relinks({late, early}, space) == [Link(s, p, LinkKind.CORRECTS, 3, 200)]
+
+
+def test_a_stored_correction_is_written_again_only_when_it_now_starts_earlier():
+    space, (p, r, s) = unlinked(3)
+    link_up(space, r, p, 5)
+    link_up(space, s, r, 1)
+    link_up(space, s, p, 4)
+    assert relinks({r}, space) == []
+    link_up(space, s, p, 6)
+    assert relinks({r}, space) == [Link(s, p, LinkKind.CORRECTS, 5, 200)]
+
+
+def test_a_relink_is_known_from_the_later_of_its_facts_also_where_that_is_the_older_one():
+    space, (c, b, a) = chain(30, 20, 10)
+    assert relinks({b}, space) == [Link(c, a, LinkKind.SUPERSEDES, None, 102)]
+
+
+def test_a_link_copied_by_a_correction_is_known_from_the_correction_on():
+    space, (_, b, c) = chain(10, 20, 30)
+    fixed = space.correct(b, ingest=110)
+    assert {link.known_from for link in [*space.above(fixed), *space.below(fixed)]} == {110}
+    assert [link.newer for link in space.above(fixed)] == [c]
+
+
+def test_a_correction_of_an_overtaken_fact_stays_below_what_is_told_before_it_and_forgotten():
+    space, (a, b) = chain(6, 6)
+    fixed = space.correct(a, ingest=110)
+    space.forget({a})
+    earliest = space.tell(Told(valid_from=0), ingest=111)
+    space.forget({b})
+    assert (space.current(3), space.current(6)) == ({earliest}, {fixed})
+
+
+def test_an_arrival_supersedes_no_fact_of_another_slot():
+    space, (a,) = chain(10)
+    other = space.tell(Told(subject="o", valid_from=5, supersedes=(a,)), ingest=110)
+    newest = space.tell(Told(valid_from=20), ingest=111)
+    assert space.current(25) == {other, newest}
+
+
+def test_an_arrival_below_its_told_predecessor_is_linked_over_the_one_before_that():
+    space, (a,) = chain(10)
+    told_over, last = space.tell_batch(
+        [Told(valid_from=20, supersedes=(a + 2,)), Told(valid_from=30)], ingest=110
+    )
+    assert space.current(35) == {told_over}
+    space.forget({told_over})
+    assert space.current(35) == {last}
+
+
+@pytest.mark.parametrize("decoy_first", [False, True])
+def test_a_cycle_is_found_behind_a_long_side_branch_on_either_side(decoy_first):
+    numbers = range(20)
+    path = [(n + 1, n) for n in range(4)]
+    down = [(4, 5), *((n, n + 1) for n in range(5, 12))]
+    up = [(13, 0), *((n + 1, n) for n in range(13, 19))]
+    for decoy in (down, up):
+        space, _ = unlinked(len(numbers))
+        for newer, older in [*decoy, *path] if decoy_first else [*path, *decoy]:
+            link_up(space, newer, older, 0)
+        assert closes_cycle(0, 4, space)
+        assert not closes_cycle(4, 0, space)
+
+
 def test_a_correction_takes_the_place_of_its_mistake_in_the_chain():
     space, (a, b, c) = chain(10, 20, 30)
     fixed = space.correct(b, ingest=110)
