@@ -17,7 +17,7 @@ from perdure.model.replies import Change, Changes, Page
 from perdure.search.cursors import CursorCodec
 from perdure.search.explain import Explainer
 from perdure.search.hydration import View
-from perdure.search.pipeline import Ranked, rank, rank_candidates
+from perdure.search.pipeline import Ranked, find, rank, rank_candidates
 from perdure.search.query import Question
 from perdure.search.standing import is_known
 from perdure.space.facts import FactReader
@@ -36,10 +36,17 @@ class Reading:
         self._secret = space.log.secret
 
     def recall(self, question: Question, times: Times, *, explain: bool) -> list[Hit]:
+        weighing = self._asking.weighing
+        plain = question.min_score is None and weighing.is_identity(question.history)
+
         def work(state: SpaceState, reader: FactReader) -> list[Hit]:
             asked = self._placed(question, state, times)
-            ranked = rank(state, reader, asked, self._asking.weighing, self._secret)
             view = View(state, reader, asked.as_of, asked.known_at)
+            if plain and not explain:
+                found = find(state, asked, self._secret)
+                facts = _with_unit_texts(view, found)
+                return [Hit(fact, one[2], fact.status) for fact, one in zip(facts, found, strict=True)]
+            ranked = rank(state, reader, asked, weighing, self._secret)
             facts = _with_unit_texts(view, ranked)
             if not explain:
                 return [Hit(fact, one.score, fact.status) for fact, one in zip(facts, ranked, strict=True)]
@@ -104,7 +111,7 @@ class Reading:
         def work(state: SpaceState, reader: FactReader) -> Changes:
             name, number = self._space.namespace.key(), self._space.number
             codec = CursorCodec(self._secret, name, state.head.epoch, b"changes")
-            after = 0 if since is None else codec.decode(since)
+            after = 0 if since is None else codec.decode(since, field="since")
             items: list[Change] = []
             last = after
             if number is not None:
@@ -141,14 +148,12 @@ class Reading:
         return View(state, reader, as_of, times[1])
 
 
-def _with_unit_texts(view: View, ranked: Sequence[Ranked]) -> list[Fact]:
-    facts = view.facts([one.number for one in ranked])
+def _with_unit_texts(view: View, ranked: Sequence[Ranked | tuple[int, int, float]]) -> list[Fact]:
+    facts = view.facts([one[0] for one in ranked])
     if not view.state.unit_counts:
         return facts
     # A document of several units is shown by the unit that matched; get() has the whole.
     return [
-        fact
-        if (text := view.unit_text(one.number, one.row)) is None
-        else msgspec.structs.replace(fact, text=text)
+        fact if (text := view.unit_text(one[0], one[1])) is None else msgspec.structs.replace(fact, text=text)
         for fact, one in zip(facts, ranked, strict=True)
     ]

@@ -13,6 +13,18 @@ FactKind = Literal["episodic", "semantic", "procedural", "working"]
 FACT_KINDS: tuple[str, ...] = ("episodic", "semantic", "procedural", "working")
 
 
+class _Unchangeable(dict[str, Any]):
+    """The metadata of a fact that has none: one object for all of them, so nobody may change it."""
+
+    def _refuse(self, *_: Any, **__: Any) -> Any:
+        raise TypeError("a fact is frozen: use annotate(metadata=...) to change its metadata")
+
+    __setitem__ = __delitem__ = __ior__ = update = setdefault = pop = popitem = clear = _refuse
+
+
+EMPTY: dict[str, Any] = _Unchangeable()
+
+
 class Source(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Where a fact comes from. `position` orders the facts of one `uri`; `actor` said it."""
 
@@ -23,6 +35,10 @@ class Source(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     position: int | None = None
     actor: str | None = None
 
+    def __repr__(self) -> str:
+        told = [name for name in self.__struct_fields__ if getattr(self, name) is not None]
+        return f"<Source {', '.join(told)}>"
+
 
 class End(msgspec.Struct, frozen=True):
     """A close of validity told later. `at` is None for a retraction: the fact was never true."""
@@ -30,6 +46,10 @@ class End(msgspec.Struct, frozen=True):
     at: datetime | None
     recorded_at: datetime
     reason: str | None
+
+    def __repr__(self) -> str:
+        at = "never true" if self.at is None else self.at.isoformat()
+        return f"<End {at}, recorded {self.recorded_at.isoformat()}>"
 
 
 class Fact(msgspec.Struct, frozen=True):

@@ -10,38 +10,61 @@ import msgspec
 from perdure.base.ids import keyed_hash
 from perdure.errors import Conflict, InvalidRequest
 
-_MAC_BYTES = 12
+_MAC_BYTES = 16
+_BLOCK_BYTES = 64
+
+Key = int | float | str | None
 
 
 class CursorCodec:
-    """Opaque cursors: an offset key and a MAC over the space, the arguments and the epoch; never text."""
+    """Opaque cursors: a position, sealed together with the space, the arguments and the epoch.
+
+    Nothing of a position can be read from its cursor, also where it is an id. Equal positions give equal cursors.
+    """
 
     def __init__(self, secret: bytes, namespace: bytes, epoch: int, bound: bytes) -> None:
         self._key, self._epoch = secret, epoch
         self._context = namespace + b"\0" + bound
 
-    def encode(self, position: int) -> str:
-        body = msgspec.msgpack.encode((self._epoch, position))
-        return base64.urlsafe_b64encode(body + self._mac(body)).decode().rstrip("=")
+    def encode(self, position: int, key: Key = None) -> str:
+        """Return the cursor of an item: its number, and the key that it was sorted by."""
+        body = msgspec.msgpack.encode((self._epoch, position, key))
+        mac = self._mac(body)
+        return base64.urlsafe_b64encode(mac + self._sealed(mac, body)).decode().rstrip("=")
 
-    def decode(self, cursor: str) -> int:
-        """Return the position.
+    def decode(self, cursor: str, *, field: str = "cursor") -> int:
+        """Return the position; raises as `decode_keyed`."""
+        return self.decode_keyed(cursor, field=field)[0]
+
+    def decode_keyed(self, cursor: str, *, field: str = "cursor") -> tuple[int, Key]:
+        """Return the position and its key.
 
         Raises InvalidRequest for a cursor of another listing, Conflict(kind="epoch") after a purge.
         """
         try:
             raw = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))
-            body, mac = raw[:-_MAC_BYTES], raw[-_MAC_BYTES:]
-            epoch, position = msgspec.msgpack.decode(body, type=tuple[int, int])
-        except (ValueError, msgspec.MsgspecError) as error:
-            raise InvalidRequest("cursor is not one that a page gave", field="cursor") from error
+        except ValueError as error:
+            raise InvalidRequest(f"{field} is not a cursor that a page gave", field=field) from error
+        mac, sealed = raw[:_MAC_BYTES], raw[_MAC_BYTES:]
+        body = self._sealed(mac, sealed)
         if not hmac.compare_digest(mac, self._mac(body)):
             raise InvalidRequest(
-                "cursor belongs to another listing: pass the same arguments as for its page", field="cursor"
+                f"{field} is not a cursor of this listing: pass the same arguments as for its page",
+                field=field,
             )
+        epoch, position, key = msgspec.msgpack.decode(body, type=tuple[int, int, Key])
         if epoch != self._epoch:
             raise Conflict("the store was purged since this cursor was given; start over", kind="epoch")
-        return position
+        return position, key
+
+    def _sealed(self, mac: bytes, body: bytes) -> bytes:
+        # The MAC of the body is the nonce, so that no two bodies share a stream. Sealing twice opens again.
+        blocks = range(0, len(body), _BLOCK_BYTES)
+        stream = b"".join(
+            keyed_hash(self._key, b"cursor stream", mac + at.to_bytes(8, "little"), _BLOCK_BYTES)
+            for at in blocks
+        )
+        return bytes(a ^ b for a, b in zip(body, stream, strict=False))
 
     def _mac(self, body: bytes) -> bytes:
         return keyed_hash(self._key, b"cursor", body + b"\0" + self._context, _MAC_BYTES)

@@ -54,7 +54,7 @@ def numbers_in(state: SpaceState, scope: Scope, secret: bytes) -> BitMap:
     """Return the live facts and documents inside a scope that is not open."""
     found: list[BitMap] = []
     if scope.subject is not None:
-        found.append(BitMap(state.subjects.get(scope.subject, ())))
+        found.append(BitMap(list(state.subjects.get(scope.subject, ()))))
     if scope.entity is not None:
         found.append(state.entities.get(scope.entity, BitMap()))
     found += [state.tags.get(tag, BitMap()) for tag in scope.tags]

@@ -9,19 +9,27 @@ from typing import Any
 from perdure.base.canonical import decode_json
 from perdure.base.instants import to_datetime
 from perdure.log.records import FactRecord, SourceFields
-from perdure.model.fact import End, Fact, Source
+from perdure.model.fact import EMPTY, End, Fact, Source
 from perdure.model.status import Status
 from perdure.search.standing import is_known, status_of
 from perdure.space.apply import units_of
 from perdure.space.facts import FactReader
-from perdure.space.state import HIDDEN, SpaceState
+from perdure.space.state import HIDDEN, LIVE, SpaceState
 from perdure.temporal.status import status_at
 
-Dressed = tuple[tuple[Any, ...], bytes | None, tuple[Any, ...]]
-"""A Fact's fields before the metadata, the metadata as JSON, and the fields after it but the status.
+Dressed = tuple[tuple[Any, ...], bytes | None, tuple[Any, ...], Fact | None]
+"""A fact's fields before the metadata, the metadata as JSON, the fields after it but the status, and the
+whole fact with status CURRENT where it has no metadata.
 
-Metadata is decoded for every reader anew: a caller may change what it got.
+Metadata is decoded for every reader anew, since a caller may change what it got; a fact without any is one
+object for all readers.
 """
+
+
+def _built(dressed: Dressed, status: Status) -> Fact:
+    before, metadata, after, _ = dressed
+    found = EMPTY if metadata is None else decode_json(metadata)
+    return Fact(*before, found, *after, status)  # type: ignore[call-arg]  # two runs of fields
 
 
 class View:
@@ -38,13 +46,25 @@ class View:
                 for number, dressed in zip(numbers, self._dress(numbers), strict=True)
             ]
         kept = self.reader.dressed
+        try:
+            found = [kept[number] for number in numbers]
+        except KeyError:
+            found = self._dress_missing(numbers)
+        return [
+            one if type(one) is Fact else self._worn(one, number)
+            for one, number in zip(found, numbers, strict=True)
+        ]
+
+    def _dress_missing(self, numbers: Sequence[int]) -> list[Dressed | Fact]:
+        kept = self.reader.dressed
         missing = [number for number in numbers if number not in kept]
-        fresh: dict[int, Dressed] = {}
-        if missing:
-            fresh = dict(zip(missing, self._dress(missing), strict=True))
-            for number, dressed in fresh.items():
-                self.reader.keep_dressed(number, dressed)
-        return [self._worn(fresh.get(number) or kept[number], number) for number in numbers]
+        fresh: dict[int, Dressed | Fact] = {}
+        for number, dressed in zip(missing, self._dress(missing), strict=True):
+            current, state = dressed[3], self.state
+            constant = number not in state.timed and state.presence[number] == LIVE
+            fresh[number] = current if constant and current is not None else dressed
+            self.reader.keep_dressed(number, fresh[number])
+        return [fresh.get(number) or kept[number] for number in numbers]
 
     def fact(self, number: int) -> Fact:
         return self.facts([number])[0]
@@ -83,17 +103,20 @@ class View:
         return [self._dressed(number, record, ids) for number, record in zip(numbers, records, strict=False)]
 
     def _worn(self, dressed: Dressed, number: int) -> Fact:
-        before, metadata, after = dressed
-        # A fact without window, end or superseder is current at every instant; the rest is asked each time.
-        status = Status.CURRENT
+        """Return the fact with its status at this view's instants."""
         state = self.state
         if self.known_at is not None or state.presence[number] == HIDDEN:
-            status = status_of(state, number, self.as_of, self.known_at)
-        elif number in state.timed:
-            status = status_at(
-                state.valid_from[number], state.valid_to[number], state.superseded_from[number], self.as_of
-            )
-        return Fact(*before, {} if metadata is None else decode_json(metadata), *after, status)  # type: ignore[call-arg]  # two runs of fields
+            return _built(dressed, status_of(state, number, self.as_of, self.known_at))
+        at = self.as_of
+        start, end, superseded = (
+            state.valid_from[number],
+            state.valid_to[number],
+            state.superseded_from[number],
+        )
+        status = status_at(start, end, superseded, at)
+        if status is Status.CURRENT and dressed[3] is not None:
+            return dressed[3]
+        return _built(dressed, status)
 
     def _dressed(self, number: int, record: FactRecord, ids: dict[int, str]) -> Dressed:
         state = self.state
@@ -124,7 +147,8 @@ class View:
             below,
             above,
         )
-        return before, metadata, after
+        dressed = (before, metadata, after, None)
+        return dressed if metadata is not None else (before, None, after, _built(dressed, Status.CURRENT))
 
     def _ends(self, number: int) -> tuple[End, ...]:
         ends = self.state.ends.get(number)

@@ -56,14 +56,18 @@ def rank(
         QueryLimit: the budget does not cover the question; there is no partial answer.
     """
     if weighing.is_identity(question.history):
-        terms = state.profile.query_terms(question.text)
-        found = best_units(state, terms, question.k, eligibility(state, question, secret), question)
-        ranked = [Ranked(*one) for one in found]
+        ranked = [Ranked(*one) for one in find(state, question, secret)]
     else:
         ranked = rank_candidates(state, reader, question, weighing, secret)[: question.k]
     if question.min_score is not None:
         ranked = [one for one in ranked if one.score >= question.min_score]
     return ranked
+
+
+def find(state: SpaceState, question: Question, secret: bytes) -> list[tuple[int, int, float]]:
+    """Return (number, row, score) of the k best eligible facts by search alone, best first."""
+    terms = state.profile.query_terms(question.text)
+    return best_units(state, terms, question.k, eligibility(state, question, secret), question)
 
 
 def rank_candidates(

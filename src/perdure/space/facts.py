@@ -69,7 +69,7 @@ class FactReader:
     def keep_dressed(self, number: int, value: Any) -> None:
         """Keep what a reader has made of a fact until anything about the fact changes."""
         if len(self.dressed) >= self._max:
-            self.dressed.clear()
+            self.dressed = {}  # a reader that has the old one keeps it whole
         self.dressed[number] = value
 
     def undress(self, numbers: Iterable[int]) -> None:
