@@ -15,6 +15,7 @@ from perdure.search.hydration import View
 from perdure.search.pipeline import Ranked
 from perdure.search.query import Question
 from perdure.search.standing import is_known, standing, status_of
+from perdure.space.state import SpaceState
 from perdure.temporal.columns import BEGINNING, FOREVER
 from perdure.temporal.links import component, effective_time
 from perdure.temporal.status import status_at, within_validity
@@ -34,6 +35,7 @@ class Explainer:
         ]
         self._holders: dict[str, set[int]] = {}
         self._looked_up: set[int] = set()
+        self._plain = question.known_at is None and question.scope.is_open
         self._as_of = to_datetime(question.as_of)
         self._known_at = None if question.known_at is None else to_datetime(question.known_at)
 
@@ -77,6 +79,8 @@ class Explainer:
     ) -> Explanation:
         state, question = self._view.state, self._question
         record = self._view.reader.get(state, number)
+        if self._plain and ranked is not None and ranked.addends is None and _stands_alone(state, number):
+            return self._simple(record, row, reason, rank, ranked.score)
         known = is_known(state, number, question.known_at)
         start, end, superseded = standing(state, number, question.known_at)
         status = status_at(start, end, superseded, question.as_of) if known else None
@@ -107,6 +111,36 @@ class Explainer:
             within_validity(start, end, question.as_of),
             filtered,
             () if status is None else self._chain(number, record, status),
+        )
+
+    def _simple(
+        self, record: FactRecord, row: int, reason: Reason, rank: int | None, score: float
+    ) -> Explanation:
+        """The common case: a fact without window, end or link, found by search alone, nothing narrowed."""
+        at = self._instant(self._view.state.eff(record.number))
+        return Explanation(
+            record.id,
+            reason,
+            reason == "returned",
+            rank,
+            score,
+            None,
+            score,
+            dict(WEIGHTS),
+            None,
+            self._matched(row),
+            1.0,
+            1.0,
+            score,
+            (Part("lexical", score),),
+            Status.CURRENT,
+            self._as_of,
+            None,
+            None,
+            None,
+            True,
+            (),
+            (ChainLink(record.id, record.text, "self", False, at, Status.CURRENT),),
         )
 
     def _look_up(self, rows: Sequence[int]) -> None:
@@ -160,6 +194,11 @@ class Explainer:
 
     def _instant(self, millis: int) -> datetime | None:
         return None if millis == BEGINNING else to_datetime(millis)
+
+
+def _stands_alone(state: SpaceState, number: int) -> bool:
+    links = state.links
+    return number not in state.timed and number not in links.above and number not in links.below
 
 
 def _parts(ranked: Ranked) -> tuple[Part, ...]:
