@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import unicodedata
 
-
 DIGITS_SHOWN_MAX = 40
 
 

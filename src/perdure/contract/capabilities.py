@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from perdure.base.text import shown_number
 from perdure.errors import InvalidRequest
 
 CONTRACT_VERSION = 1
@@ -57,9 +58,14 @@ class Capabilities(msgspec.Struct, frozen=True, rename="camel"):
 
 def capabilities(contract_version: int, analysis_profile: str) -> Capabilities:
     """Return the capabilities for a contract version; raises InvalidRequest for one we do not speak."""
-    if isinstance(contract_version, bool) or contract_version != CONTRACT_VERSION:
+    if type(contract_version) is not int or contract_version != CONTRACT_VERSION:
+        told = (
+            shown_number(contract_version)
+            if type(contract_version) is int
+            else type(contract_version).__name__
+        )
         raise InvalidRequest(
-            f"contract version {contract_version} is not spoken; this build speaks {CONTRACT_VERSION}",
+            f"contract_version must be {CONTRACT_VERSION}, the one that this build speaks, got {told}",
             field="contract_version",
         )
     return Capabilities(CONTRACT_VERSION, PROFILE, OPERATIONS, Features(analysis_profile=analysis_profile))

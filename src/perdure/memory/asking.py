@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
 from perdure.base.instants import Instant, find_millis
+from perdure.base.text import shown_number
 from perdure.contract import limits
 from perdure.errors import InvalidRequest
 from perdure.memory.config import HISTORIES, MemoryConfig
@@ -79,8 +80,10 @@ def checked_times(as_of: Instant | None, known_at: Instant | None) -> tuple[int 
 
 
 def _check_score(value: float) -> None:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value < 0:
-        shown = value if isinstance(value, int | float) else type(value).__name__
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    # Compared, not converted: an integer may be too large for a float. NaN is in no range.
+    if not number or not 0 <= value < math.inf:
+        shown = shown_number(value) if number else type(value).__name__
         raise InvalidRequest(
             f"min_score must be a finite number of at least 0, got {shown}", field="min_score"
         )

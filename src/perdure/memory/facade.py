@@ -404,6 +404,8 @@ class Memory:
         size = (
             limits.LIST_DEFAULT if limit is None else checks.checked_count(limit, "limit", 1, limits.LIST_MAX)
         )
+        if since is not None and not isinstance(since, str):
+            raise InvalidRequest("since must be the cursor that changes gave", field="since")
         return self._reading.changes(since, size)
 
     # Forgetting

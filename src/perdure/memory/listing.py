@@ -8,8 +8,9 @@ from typing import Any
 
 import msgspec
 
+from perdure.base.canonical import canonical_json
 from perdure.contract import limits
-from perdure.errors import Conflict, InvalidRequest
+from perdure.errors import InvalidRequest
 from perdure.model.fact import Fact
 from perdure.model.replies import Page
 from perdure.model.status import Status
@@ -46,6 +47,10 @@ class Listing:
         if self.status is not None:
             checks.checked_choice(self.status, "status", STATUSES)
         checks.checked_flag(self.hidden, "hidden")
+        if self.hidden and self.status is not None:
+            raise InvalidRequest(
+                "hidden facts have no other status: leave status or hidden out", field="status"
+            )
         checks.checked_count(self.limit, "limit", 1, limits.LIST_MAX)
         if self.cursor is not None and not isinstance(self.cursor, str):
             raise InvalidRequest("cursor must be the text that a page gave", field="cursor")
@@ -59,7 +64,7 @@ class Listing:
                 self.scope.entity,
                 self.scope.tags,
                 self.scope.kind,
-                self.scope.filter,
+                None if self.scope.filter is None else canonical_json(dict(self.scope.filter)),
                 self.status,
                 self.order,
                 self.hidden,
@@ -74,17 +79,18 @@ def list_facts(
 ) -> Page[Fact]:
     """Return one page. Documents are not facts and are not listed.
 
-    A cursor holds the number of the last item shown, so that facts that come or go between two pages
-    neither repeat nor shift the others.
+    A cursor holds the number and the sort key of the last item shown, so that facts that come or go between
+    two pages, that item included, neither repeat nor shift the others.
     """
     as_of = now if listing.as_of is None else listing.as_of
     codec = CursorCodec(secret, namespace, state.head.epoch, listing.bound())
     numbers = _ordered(state, reader, listing, _selected(state, listing, as_of, secret))
-    start = 0 if listing.cursor is None else _after(state, reader, numbers, listing, codec)
+    key = _sort_key(state, reader, listing.order.lstrip("-"))
+    start = 0 if listing.cursor is None else _after(numbers, key, listing, codec)
     shown = numbers[start : start + listing.limit]
     items = View(state, reader, as_of, listing.known_at).facts(shown)
     more = start + len(shown) < len(numbers)
-    cursor = codec.encode(shown[-1]) if more and shown else None
+    cursor = codec.encode(shown[-1], key(shown[-1])) if more else None
     return Page(tuple(items), len(numbers), more, cursor)
 
 
@@ -124,22 +130,10 @@ def _event(state: SpaceState, number: int) -> int:
     return event if event != NO_TIME else start if start != BEGINNING else state.ingested[number]
 
 
-def _after(
-    state: SpaceState, reader: FactReader, numbers: list[int], listing: Listing, codec: CursorCodec
-) -> int:
+def _after(numbers: list[int], key: Callable[[int], Any], listing: Listing, codec: CursorCodec) -> int:
     """Return where the page after the cursor's item begins, also when that item is gone meanwhile."""
     assert listing.cursor is not None
-    last = codec.decode(listing.cursor)
-    if last in numbers:
-        return numbers.index(last) + 1
-    if not state.exists(last):
-        raise Conflict(
-            "the fact that this cursor stands at was forgotten since; start over",
-            kind="epoch",
-            field="cursor",
-        )
-    name = listing.order.lstrip("-")
-    key = _sort_key(state, reader, name)
+    last, last_key = codec.decode_keyed(listing.cursor)
     if listing.order.startswith("-"):
-        return sum(1 for n in numbers if key(n) > key(last) or (key(n) == key(last) and n < last))
-    return sum(1 for n in numbers if (key(n), n) < (key(last), last))
+        return sum(1 for n in numbers if key(n) > last_key or (key(n) == last_key and n <= last))
+    return sum(1 for n in numbers if (key(n), n) <= (last_key, last))
