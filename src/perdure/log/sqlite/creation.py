@@ -61,9 +61,11 @@ def _is_created(files: StoreFiles, timeout_s: float) -> bool:
     check_private(files.lock)
     db = open_file(files.lock, timeout_s)
     try:
-        if not rows_of(db, "SELECT 1 FROM main.sqlite_schema WHERE name = 'state'"):
+        created = bool(rows_of(db, "SELECT 1 FROM main.sqlite_schema WHERE name = 'state'"))
+        if created or files.lock.stat().st_size > 0:  # a creation that died may have left an empty file
+            check_version(db, "main", files.lock.name)
+        if not created:
             return False
-        check_version(db, "main", files.lock.name)
         return bool(rows_of(db, "SELECT gen FROM main.state")[0][0] != UNFINISHED)
     finally:
         db.close()

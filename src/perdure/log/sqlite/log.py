@@ -111,9 +111,9 @@ class SqliteLog:
         return None if found is None else found[0]
 
     def create_space(self, name: bytes, first: bytes) -> int:
+        self._access.check_open()
         check_key(name, field="name")
         records, _ = check_batch(Batch(records=[first]), 0)
-        self._access.check_open()
         with self._access.turn.shared_with_caller():
             return self._access.write(lambda writing: writing.create_space(name, records[0]))
 
@@ -126,6 +126,7 @@ class SqliteLog:
         return self._access.turn.held()
 
     def append(self, space: int, expected: Head, batch: Batch) -> Head:
+        self._access.check_open()
         records, erase = check_batch(batch, expected.seq)
 
         def work(writing: Writing) -> Head:
@@ -135,7 +136,6 @@ class SqliteLog:
             writing.point(space, after_row, batch.keys)
             return head
 
-        self._access.check_open()
         with self._access.turn.shared_with_caller():
             if erase:
                 _check_expected(space, expected, self.head(space))
@@ -156,7 +156,7 @@ class SqliteLog:
         def work(db: apsw.Connection, generation: int) -> dict[bytes, int]:
             found = {}
             for key in hashes:
-                place = find_record(db, generation, stored_key(space, key))
+                place = find_record(db, generation, stored_key(space, key), within=space)
                 if place is not None:
                     found[key] = place[1]
             return found

@@ -80,20 +80,29 @@ def parsed_head(space: int, generation: int, columns: Sequence[Any]) -> Head:
     return Head(epoch + generation - 1, seq, erasures, digest)
 
 
-def find_record(db: apsw.Connection, generation: int, key: bytes) -> tuple[int, int] | None:
-    """Return (space, seq) of the record that a stored key points to, its row verified."""
+def find_record(
+    db: apsw.Connection, generation: int, key: bytes, *, within: int | None = None
+) -> tuple[int, int] | None:
+    """Return (space, seq) of the record that a stored key points to, its row verified.
+
+    Args:
+        within: the space that the record must belong to; None means that it must be some space's first.
+    """
     rows = rows_of(db, LOOKED_UP, (key,))
     if not rows:
         return None
     space = rows[0][3]
     try:
         verified(space, rows[0], generation)
-    except (TypeError, StructError) as error:  # the row is missing, or its columns are of any type
+        right = rows[0][0] == 1 if within is None else space == within
+    except (TypeError, StructError):  # the row is missing, or its columns are of any type
+        right = False
+    if not right:
         raise Corrupt(
-            f"a key of generation {generation} leads to no whole record: keep the files, verify a copy, "
+            f"a key of generation {generation} leads to a wrong record: keep the files, verify a copy, "
             "restore a backup",
             generation=generation,
-        ) from error
+        )
     return space, rows[0][0]
 
 

@@ -24,9 +24,15 @@ def clean(files: StoreFiles, wait_s: float) -> bool:
     The caller has the writer's turn: between the mark and the erasure's commit nobody may clean.
     """
     try:
-        lock = open_lock(files, wait_s)
+        return _clean(files, wait_s)
     except apsw.BusyError:
         return False
+    except apsw.Error as error:
+        raise translated(error) from error
+
+
+def _clean(files: StoreFiles, wait_s: float) -> bool:
+    lock = open_lock(files, wait_s)
     try:
         run(lock, "BEGIN EXCLUSIVE")
         generation, dirty = rows_of(lock, "SELECT gen, dirty FROM main.state")[0]
@@ -41,10 +47,6 @@ def clean(files: StoreFiles, wait_s: float) -> bool:
             run(lock, "UPDATE main.state SET dirty = 0")
         run(lock, "COMMIT")
         return True
-    except apsw.BusyError:
-        return False
-    except apsw.Error as error:
-        raise translated(error) from error
     finally:
         lock.close(True)
 
@@ -66,15 +68,16 @@ def _clear_write_ahead(files: StoreFiles, generation: int) -> bool:
 
 def drop_caches(files: StoreFiles) -> None:
     """Erase all cache files, unless somebody is reading just now."""
-    lock = open_lock(files, 0)
     try:
-        run(lock, "BEGIN EXCLUSIVE")
-        for path in files.caches():
-            erase(path)
-        run(lock, "COMMIT")
+        lock = open_lock(files, timeout_s=0)
+        try:
+            run(lock, "BEGIN EXCLUSIVE")
+            for path in files.caches():
+                erase(path)
+            run(lock, "COMMIT")
+        finally:
+            lock.close(True)
     except apsw.BusyError:
         return
     except apsw.Error as error:
         raise translated(error) from error
-    finally:
-        lock.close(True)
