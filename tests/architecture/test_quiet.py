@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -43,3 +45,28 @@ def test_a_module_imports_nothing_that_reaches_a_network_and_starts_nothing_in_t
     tree = ast.parse(path.read_text(encoding="utf-8"))
     assert NETWORK & set(_imported(tree)) == set()
     assert BACKGROUND & set(_called(tree)) == set()
+
+
+WATCHED_USE = """
+import sys
+
+seen = []
+sys.addaudithook(
+    lambda event, _: seen.append(event)
+    if event.startswith(("socket.", "urllib.", "http.", "subprocess.", "os.fork", "os.spawn", "_thread.start"))
+    else None
+)
+from perdure import Memory
+
+with Memory.open(sys.argv[1]) as memory:
+    told = memory.remember("The kettle is in the blue cupboard", tags=["kitchen"])
+    assert [hit.id for hit in memory.recall("where is the kettle", explain=True)] == [told.id]
+    memory.forget(ids=[told.id])
+print(seen)
+"""
+
+
+def test_using_a_store_opens_no_connection_and_starts_no_thread_or_process(tmp_path):
+    command = [sys.executable, "-c", WATCHED_USE, str(tmp_path / "store")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout.strip() == "[]"
