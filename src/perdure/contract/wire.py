@@ -167,7 +167,7 @@ def error_object(error: PerdureError) -> JsonObject:
     """Return `{"error": …}`, the one shape of an error on every surface."""
     told: JsonObject = {"code": error.code, "message": str(error)}
     if error.field is not None:
-        told["field"] = error.field
+        told["field"] = camel_case(error.field)
     details = {camel_case(name): _plain(v) for name, v in error.details.items() if v is not None}
     if details:
         told["details"] = details

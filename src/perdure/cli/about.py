@@ -1,0 +1,81 @@
+"""Commands about the store itself: stats, spaces, capabilities, config."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import typer
+
+from perdure.cli.screen import Screen, print_json
+from perdure.cli.session import Session, command
+
+
+def add_to(app: typer.Typer) -> None:
+    for name, function in (
+        ("stats", stats),
+        ("spaces", spaces),
+        ("capabilities", capabilities),
+        ("config", config),
+    ):
+        command(app, name)(function)
+
+
+def stats(session: Session) -> None:
+    """Show the sizes of the store, all memories together."""
+    with session.store() as store:
+        found = store.stats()
+    told = {
+        "backend": found.backend,
+        "spaces": found.spaces,
+        "facts": found.facts,
+        "records": found.records,
+        "sizeBytes": found.size_bytes,
+    }
+    _print(session, told)
+
+
+def spaces(session: Session) -> None:
+    """Show the principals and scopes that have a memory in the store."""
+    with session.store() as store:
+        names = store.spaces()
+    if session.as_json:
+        print_json({"spaces": [{"principal": name.principal, "scope": name.scope} for name in names]})
+    else:
+        Screen().table(["scope", "principal"], [[name.scope, name.principal] for name in names])
+
+
+def capabilities(session: Session) -> None:
+    """Show what this build can do."""
+    from perdure.contract.wire import capabilities_object  # noqa: PLC0415 - only where it is printed
+
+    with session.memory() as memory:
+        told = capabilities_object(memory.capabilities())
+    _print(session, told if session.as_json else _flat(told))
+
+
+def config(session: Session) -> None:
+    """Show the configuration in force, as JSON."""
+    import json  # noqa: PLC0415 - help must not wait for it
+
+    told = json.loads(session.config.to_json())
+    if session.as_json:
+        print_json(told)
+    else:
+        typer.echo(json.dumps(told, indent=2))
+
+
+def _print(session: Session, told: dict[str, Any]) -> None:
+    if session.as_json:
+        print_json(told)
+    else:
+        Screen().fields((name, str(value)) for name, value in told.items())
+
+
+def _flat(told: dict[str, Any]) -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for name, value in told.items():
+        if isinstance(value, dict):
+            flat.update(value)
+        else:
+            flat[name] = ", ".join(value) if isinstance(value, list | tuple) else value
+    return flat

@@ -1,0 +1,66 @@
+"""The shape of the command line: words before options, repeats refused, a leading hyphen is text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from typer.core import TyperCommand
+
+from perdure.errors import InvalidRequest
+
+HELP = ("-h", "--help")
+
+
+class Command(TyperCommand):
+    """A command without one-letter options: a word that begins with a single hyphen is text."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, arranged(args, self.params))
+
+
+def arranged(args: Sequence[str], params: Sequence[Any]) -> list[str]:
+    """Return the arguments with the options first and the words behind `--`, each in order.
+
+    Raises:
+        InvalidRequest: an option that takes one value is given twice, so that one would be lost, or
+            there are more words than the command takes.
+    """
+    known = {name: param for param in params for name in (*param.opts, *param.secondary_opts)}
+    options: list[str] = []
+    words: list[str] = []
+    seen: set[str] = set()
+    rest = iter(args)
+    for arg in rest:
+        if arg == "--":
+            words += rest
+        elif arg.startswith("--") or arg in HELP:
+            options.append(arg)
+            name, equals, _ = arg.partition("=")
+            param = known.get(name)
+            if param is None or param.is_flag:
+                continue
+            if param.name in seen and not param.multiple:
+                raise InvalidRequest(f"{name} is given twice; give it once", field=param.name)
+            seen.add(param.name)
+            if not equals:
+                options += [value for value in [next(rest, None)] if value is not None]
+        else:
+            words.append(arg)
+    _check_count(words, params)
+    return [*options, "--", *words] if words else options
+
+
+def _check_count(words: Sequence[str], params: Sequence[Any]) -> None:
+    places = [param for param in params if param.param_type_name == "argument"]
+    if len(words) > len(places) and all(param.nargs == 1 for param in places):
+        raise InvalidRequest(
+            f"{len(words)} words are given, but the command takes {len(places)}; put a text that has "
+            "spaces in quotes"
+        )
+
+
+def wants_json(args: Sequence[str]) -> bool:
+    """Whether `--json` is among the options, also where the rest of the line cannot be read."""
+    before = args[: args.index("--")] if "--" in args else args
+    return "--json" in before

@@ -1,0 +1,218 @@
+"""Commands that ask: recall, explain, get, history, list, changes. None of them writes."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from perdure.cli import options as o
+from perdure.cli.facts import iso, show_explanation, show_fact, show_facts, show_hits
+from perdure.cli.failures import complain
+from perdure.cli.screen import Screen, print_json
+from perdure.cli.session import Session, command
+
+
+def add_to(app: typer.Typer) -> None:
+    for name, function in (
+        ("recall", recall),
+        ("explain", explain),
+        ("get", get),
+        ("history", history),
+        ("list", list_facts),
+        ("changes", changes),
+    ):
+        command(app, name)(function)
+
+
+def recall(  # noqa: PLR0913 - one parameter per option
+    session: Session,
+    query: o.QueryArgument,
+    *,
+    k: o.K = None,
+    as_of: o.AsOf = None,
+    known_at: o.KnownAt = None,
+    history: o.History = None,
+    subject: o.Subject = None,
+    entity: o.Entity = None,
+    tag: o.Tags = None,
+    kind: o.Kind = None,
+    filter_: o.Filter = None,
+    min_score: o.MinScore = None,
+    candidate_limit: o.CandidateLimit = None,
+    explain: Annotated[bool, typer.Option("--explain", help="Say of each result why it came back.")] = False,
+) -> None:
+    """Find the facts that match best and hold."""
+    moments, where = o.times(as_of, known_at), o.json_object(filter_, "filter")
+    words = o.text_of(query)
+    with session.memory() as memory:
+        hits = memory.recall(
+            words,
+            k=o.whole(k, "k"),
+            history=history,
+            subject=subject,
+            entity=entity,
+            tags=tag or None,
+            kind=kind,
+            filter=where,
+            min_score=o.real(min_score, "min_score"),
+            candidate_limit=o.whole(candidate_limit, "candidate_limit"),
+            explain=explain,
+            **moments,
+        )
+    if session.as_json:
+        from perdure.contract.wire import hit_object  # noqa: PLC0415 - only where it is printed
+
+        print_json({"results": [hit_object(hit) for hit in hits]})
+    else:
+        show_hits(Screen(), hits)
+
+
+def explain(  # noqa: PLR0913 - one parameter per option
+    session: Session,
+    query: o.QueryArgument,
+    id_: o.IdArgument,
+    *,
+    k: o.K = None,
+    as_of: o.AsOf = None,
+    known_at: o.KnownAt = None,
+    history: o.History = None,
+    subject: o.Subject = None,
+    entity: o.Entity = None,
+    tag: o.Tags = None,
+    kind: o.Kind = None,
+    filter_: o.Filter = None,
+    min_score: o.MinScore = None,
+    candidate_limit: o.CandidateLimit = None,
+) -> None:
+    """Say why a fact comes back from a recall, or why it does not."""
+    moments, where = o.times(as_of, known_at), o.json_object(filter_, "filter")
+    words = o.text_of(query)
+    with session.memory() as memory:
+        explanation = memory.explain(
+            words,
+            id_,
+            k=o.whole(k, "k"),
+            history=history,
+            subject=subject,
+            entity=entity,
+            tags=tag or None,
+            kind=kind,
+            filter=where,
+            min_score=o.real(min_score, "min_score"),
+            candidate_limit=o.whole(candidate_limit, "candidate_limit"),
+            **moments,
+        )
+    if session.as_json:
+        from perdure.contract.wire import explanation_object  # noqa: PLC0415 - only where it is printed
+
+        print_json({"explanation": explanation_object(explanation)})
+    else:
+        show_explanation(Screen(), explanation)
+
+
+def get(session: Session, id_: o.IdArgument, *, as_of: o.AsOf = None, known_at: o.KnownAt = None) -> None:
+    """Show one fact."""
+    moments = o.times(as_of, known_at)
+    with session.memory() as memory:
+        fact = memory.get(id_, **moments)
+    if session.as_json:
+        from perdure.contract.wire import fact_object  # noqa: PLC0415 - only where it is printed
+
+        print_json({"fact": None if fact is None else fact_object(fact)})
+    elif fact is not None:
+        show_fact(Screen(), fact)
+    if fact is None:
+        complain("there is no fact with that id")
+        raise typer.Exit(1)
+
+
+def history(session: Session, id_: o.IdArgument, *, as_of: o.AsOf = None, known_at: o.KnownAt = None) -> None:
+    """Show every version that is joined to a fact, in the order in which they take effect."""
+    moments = o.times(as_of, known_at)
+    with session.memory() as memory:
+        facts = memory.history(id_, **moments)
+    if session.as_json:
+        from perdure.contract.wire import fact_object  # noqa: PLC0415 - only where it is printed
+
+        print_json({"history": [fact_object(fact) for fact in facts]})
+    elif facts:
+        show_facts(Screen(), facts)
+    if not facts:
+        complain("there is no fact with that id")
+        raise typer.Exit(1)
+
+
+def list_facts(  # noqa: PLR0913 - one parameter per option
+    session: Session,
+    *,
+    subject: o.Subject = None,
+    entity: o.Entity = None,
+    tag: o.Tags = None,
+    kind: o.Kind = None,
+    filter_: o.Filter = None,
+    status: Annotated[
+        str | None,
+        typer.Option("--status", metavar="STATUS", help="current, superseded, expired or not-yet-valid."),
+    ] = None,
+    as_of: o.AsOf = None,
+    known_at: o.KnownAt = None,
+    order: Annotated[
+        str,
+        typer.Option(
+            "--order",
+            metavar="ORDER",
+            help="ingest, event, importance (- before it reverses), last_used, id.",
+        ),
+    ] = "ingest",
+    hidden: Annotated[bool, typer.Option("--hidden", help="Only the softly forgotten ones.")] = False,
+    limit: o.Limit = None,
+    cursor: Annotated[str | None, typer.Option("--cursor", help="Go on after the page that gave it.")] = None,
+) -> None:
+    """Show all facts, a page at a time."""
+    moments, where = o.times(as_of, known_at), o.json_object(filter_, "filter")
+    with session.memory() as memory:
+        page = memory.list(
+            filter=where,
+            subject=subject,
+            entity=entity,
+            tags=tag or None,
+            kind=kind,
+            status=status,
+            order=order,
+            hidden=hidden,
+            limit=o.whole(limit, "limit"),
+            cursor=cursor,
+            **moments,
+        )
+    if session.as_json:
+        from perdure.contract.wire import fact_object, page_object  # noqa: PLC0415 - only where it is printed
+
+        print_json(page_object(page, fact_object))
+        return
+    screen = Screen()
+    if page.items:
+        show_facts(screen, page.items)
+    screen.line(f"{len(page.items)} of {page.total} facts.")
+    if page.has_more:
+        screen.line(f"More: --cursor {page.cursor}")
+
+
+def changes(
+    session: Session,
+    *,
+    since: Annotated[str | None, typer.Option("--since", metavar="CURSOR", help="Go on after it.")] = None,
+    limit: o.Limit = None,
+) -> None:
+    """Show what was written, in order."""
+    with session.memory() as memory:
+        found = memory.changes(since, limit=o.whole(limit, "limit"))
+    if session.as_json:
+        from perdure.contract.wire import changes_object  # noqa: PLC0415 - only where it is printed
+
+        print_json(changes_object(found))
+        return
+    screen = Screen()
+    rows = [[str(c.sequence), iso(c.at), c.kind, str(c.count), " ".join(c.ids)] for c in found.items]
+    screen.table(["sequence", "at", "kind", "facts", "ids"], rows)
+    screen.line(f"{'More: ' if found.has_more else 'Later: '}--since {found.cursor}")

@@ -1,0 +1,152 @@
+"""How facts, receipts and explanations look to people."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from perdure.base.instants import to_iso, to_millis
+from perdure.cli.screen import STYLES, Screen, compact
+
+if TYPE_CHECKING:
+    from perdure.model.fact import End, Fact
+    from perdure.model.hit import ChainLink, Explanation, Hit
+    from perdure.model.replies import Remembered
+
+BAR_WIDTH = 30
+REASONS = {
+    "returned": "It comes back",
+    "below-k": "It matches, but k other facts score higher",
+    "below-min-score": "It matches, but scores less than --min-score",
+    "below-candidates": "It matches, but more than --candidate-limit others match better",
+    "no-match": "None of the query's words is in it",
+    "not-current": "It does not hold at that moment",
+    "not-known": "It was recorded after --known-at",
+    "filtered": "It is outside what was asked for",
+}
+
+
+def iso(moment: datetime | None) -> str:
+    return "" if moment is None else to_iso(to_millis(moment, field="time"))
+
+
+def notes_of(fact: Fact) -> str:
+    """Return what stands under a fact in a table: its id, when it holds and what it is about."""
+    parts = [fact.id]
+    if fact.valid_from is not None:
+        parts.append(f"from {iso(fact.valid_from)}")
+    if fact.valid_to is not None:
+        parts.append(f"to {iso(fact.valid_to)}")
+    parts += [_ended(end) for end in fact.ends]
+    if fact.event_time is not None:
+        parts.append(f"event {iso(fact.event_time)}")
+    if fact.subject is not None:
+        parts.append(f"subject {fact.subject}")
+    return "  ".join(parts)
+
+
+def show_hits(screen: Screen, hits: Sequence[Hit]) -> None:
+    if not hits:
+        screen.line("Nothing matches.")
+        return
+    rows = [[f"{hit.score:.4f}", hit.status.value, hit.text] for hit in hits]
+    screen.table(["score", "status", "text"], rows, [notes_of(hit.fact) for hit in hits])
+    for hit in hits:
+        if hit.explanation is not None:
+            screen.line()
+            show_explanation(screen, hit.explanation)
+
+
+def show_facts(screen: Screen, facts: Sequence[Fact]) -> None:
+    rows = [[iso(fact.ingest_time), fact.status.value, fact.text] for fact in facts]
+    screen.table(["recorded", "status", "text"], rows, [notes_of(fact) for fact in facts])
+
+
+def show_fact(screen: Screen, fact: Fact) -> None:
+    """Print every field that has a value."""
+    told = {
+        "id": fact.id,
+        "status": fact.status.value,
+        "subject": fact.subject,
+        "entities": ", ".join(fact.entities),
+        "tags": ", ".join(fact.tags),
+        "kind": fact.kind,
+        "importance": None if fact.importance is None else str(fact.importance),
+        "pinned": "yes" if fact.pinned else None,
+        "valid from": iso(fact.valid_from),
+        "valid to": iso(fact.valid_to),
+        "event time": iso(fact.event_time),
+        "recorded": iso(fact.ingest_time),
+        "ends": "; ".join(_ended(end) for end in fact.ends),
+        "supersedes": ", ".join(fact.supersedes),
+        "superseded by": ", ".join(fact.superseded_by),
+        "metadata": compact(fact.metadata) if fact.metadata else None,
+        "source": None if fact.source is None else compact(_source(fact)),
+        "text": fact.text,
+    }
+    screen.fields((name, value) for name, value in told.items() if value)
+
+
+def show_receipt(screen: Screen, reply: Remembered) -> None:
+    told = {
+        "outcome": reply.outcome,
+        "id": reply.id,
+        "status": None if reply.status is None else reply.status.value,
+        "recorded": iso(reply.ingest_time),
+        "supersedes": ", ".join(reply.supersedes),
+        "superseded by": ", ".join(reply.superseded_by),
+        "note": reply.reason,
+    }
+    screen.fields((name, value) for name, value in told.items() if value)
+
+
+def show_explanation(screen: Screen, explanation: Explanation) -> None:
+    """Print the reason, a bar per part of the score, the words that matched, and the chain."""
+    rank = "" if explanation.rank is None else f"; rank {explanation.rank}"
+    status = "unknown then" if explanation.status is None else explanation.status.value
+    screen.heading(f"{explanation.reason}: {REASONS[explanation.reason]}{rank}.")
+    told = {
+        "id": explanation.id,
+        "status": f"{status} at {iso(explanation.as_of)}",
+        "known at": iso(explanation.known_at),
+        "valid from": iso(explanation.valid_from),
+        "valid to": iso(explanation.valid_to),
+        "filtered by": ", ".join(explanation.filtered_by),
+        "matched": ", ".join(explanation.matched_terms) or "no word",
+        "score": "none" if explanation.final_score is None else f"{explanation.final_score:.4f}",
+    }
+    screen.fields((name, value) for name, value in told.items() if value)
+    _show_parts(screen, explanation)
+    if len(explanation.chain) > 1:
+        _show_chain(screen, explanation.chain)
+
+
+def _show_parts(screen: Screen, explanation: Explanation) -> None:
+    parts = [(part.name, part.value) for part in explanation.parts]
+    if not parts and explanation.lexical_score:
+        parts = [("lexical", explanation.lexical_score)]
+    if not parts:
+        return
+    longest = max(value for _, value in parts)
+    names = max(len(name) for name, _ in parts)
+    for name, value in parts:
+        bar = "█" * round(BAR_WIDTH * value / longest) if longest else ""
+        screen.line(f"  {name.ljust(names)}  {value:8.4f}  {bar}")
+
+
+def _show_chain(screen: Screen, chain: Sequence[ChainLink]) -> None:
+    screen.line("Chain, in the order in which its facts take effect:", style=STYLES["not-yet-valid"])
+    rows = [[iso(link.effective_time), link.relation, link.status.value, link.text] for link in chain]
+    screen.table(["effective", "relation", "status", "text"], rows, [link.id for link in chain])
+
+
+def _ended(end: End) -> str:
+    what = "retracted" if end.at is None else f"ended {iso(end.at)}"
+    return what if end.reason is None else f"{what} ({end.reason})"
+
+
+def _source(fact: Fact) -> dict[str, object]:
+    from perdure.contract.wire import source_object  # noqa: PLC0415 - only where there is a source
+
+    return {} if fact.source is None else source_object(fact.source)

@@ -1,0 +1,65 @@
+"""From exceptions to exit codes: 0 done, 1 not found, refused or failed, 2 a wrong command line or value."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import typer
+
+from perdure.errors import InvalidRequest, PerdureError, QueryLimit
+
+# Typer's own base of everything wrong with a command line; it moved between modules with the versions.
+_LineError: type[Exception] = typer.BadParameter.__mro__[2]
+
+
+class Failed(PerdureError):
+    """Something outside the store went wrong: a file cannot be read or written, or a question went unanswered."""
+
+    code = "failed"
+
+
+def run(action: Callable[[], Any], *, as_json: bool) -> int:
+    """Run a command and return its exit code; what it raises becomes one line on standard error.
+
+    With `as_json` the error is also an object on standard output, so that there is always one to read.
+    """
+    try:
+        code = action()
+    except PerdureError as error:
+        return _report(error, as_json=as_json)
+    except typer.Abort:
+        return _report(Failed("stopped; nothing was changed"), as_json=as_json)
+    except _LineError as error:
+        return _report(_usage_error(error), as_json=as_json)
+    except OSError as error:
+        return _report(Failed(_about_file(error)), as_json=as_json)
+    return code if isinstance(code, int) else 0
+
+
+def complain(message: str) -> None:
+    """Print one line on standard error."""
+    from perdure.cli.screen import shown  # noqa: PLC0415 - help must not wait for it
+
+    print(f"perdure: {shown(message)}", file=sys.stderr)
+
+
+def _report(error: PerdureError, *, as_json: bool) -> int:
+    complain(str(error))
+    if as_json:
+        from perdure.cli.screen import print_json  # noqa: PLC0415
+        from perdure.contract.wire import error_object  # noqa: PLC0415
+
+        print_json(error_object(error))
+    return 2 if isinstance(error, InvalidRequest) and not isinstance(error, QueryLimit) else 1
+
+
+def _usage_error(error: Any) -> PerdureError:
+    message = " ".join(error.format_message().split())
+    return InvalidRequest(message, field=getattr(getattr(error, "param", None), "name", None))
+
+
+def _about_file(error: OSError) -> str:
+    named = f"{error.filename}: " if isinstance(error.filename, str) else ""
+    return f"{named}{error.strerror or type(error).__name__}"

@@ -1,0 +1,141 @@
+"""Options that several commands take, and what turns their words into values."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any
+
+import typer
+
+from perdure.base.instants import to_millis
+from perdure.contract import limits
+from perdure.errors import InvalidRequest
+
+TIME = "TIME"
+_MILLISECONDS = re.compile(r"[+-]?\d{1,16}", re.ASCII)
+
+TextArgument = Annotated[
+    str, typer.Argument(metavar="TEXT", help="The text, in quotes; - reads standard input.")
+]
+QueryArgument = Annotated[str, typer.Argument(metavar="QUERY", help="Words to find; - reads standard input.")]
+IdArgument = Annotated[str, typer.Argument(metavar="ID", help="The fact's id.")]
+
+AsOf = Annotated[
+    str | None, typer.Option("--as-of", metavar=TIME, help="The moment in the world; default now.")
+]
+KnownAt = Annotated[
+    str | None,
+    typer.Option("--known-at", metavar=TIME, help="Ignore what was recorded later than this moment."),
+]
+Subject = Annotated[str | None, typer.Option("--subject", help="The slot that the fact fills; exact.")]
+Entity = Annotated[str | None, typer.Option("--entity", help="Only facts that mention this name; exact.")]
+Entities = Annotated[list[str] | None, typer.Option("--entity", help="A name it mentions; repeatable.")]
+Tags = Annotated[list[str] | None, typer.Option("--tag", help="A tag; repeatable (reads: all of them).")]
+Kind = Annotated[
+    str | None, typer.Option("--kind", help="episodic, semantic, procedural or working.", metavar="KIND")
+]
+Filter = Annotated[
+    str | None,
+    typer.Option("--filter", metavar="JSON", help='Metadata that must be equal, like {"team":"a"}.'),
+]
+K = Annotated[
+    str | None, typer.Option("--k", metavar="N", help=f"At most so many results, 1 to {limits.K_MAX}.")
+]
+Limit = Annotated[
+    str | None,
+    typer.Option("--limit", metavar="N", help=f"1 to {limits.LIST_MAX}, default {limits.LIST_DEFAULT}."),
+]
+History = Annotated[
+    str | None, typer.Option("--history", metavar="WHICH", help="current, all or historical (not current).")
+]
+MinScore = Annotated[
+    str | None, typer.Option("--min-score", metavar="NUMBER", help="Leave out results that score less.")
+]
+CandidateLimit = Annotated[
+    str | None,
+    typer.Option("--candidate-limit", metavar="N", help="How many candidates a reordering looks at."),
+]
+Metadata = Annotated[str | None, typer.Option("--metadata", metavar="JSON", help="An object of your own.")]
+EventTime = Annotated[
+    str | None, typer.Option("--event-time", metavar=TIME, help="The moment that the text describes.")
+]
+ValidFrom = Annotated[str | None, typer.Option("--valid-from", metavar=TIME, help="Holds from, inclusive.")]
+ValidTo = Annotated[str | None, typer.Option("--valid-to", metavar=TIME, help="Holds until, exclusive.")]
+Supersedes = Annotated[
+    list[str] | None, typer.Option("--supersedes", metavar="ID", help="A fact that it replaces; repeatable.")
+]
+Importance = Annotated[str | None, typer.Option("--importance", metavar="NUMBER", help="0 to 1.")]
+SourceJson = Annotated[
+    str | None,
+    typer.Option("--source", metavar="JSON", help="An object with uri, quote, start, end, position, actor."),
+]
+Reason = Annotated[str | None, typer.Option("--reason", help="Kept with the record.")]
+IdempotencyKey = Annotated[
+    str | None,
+    typer.Option("--idempotency-key", help="A repeat with the same key and request writes nothing."),
+]
+
+
+def text_of(argument: str) -> str:
+    """Return the argument, or for `-` what standard input holds, without its last line end.
+
+    Raises:
+        InvalidRequest: standard input is not UTF-8.
+    """
+    if argument != "-":
+        return argument
+    data = typer.get_binary_stream("stdin").read()
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise InvalidRequest(
+            f"standard input is not UTF-8 at byte {error.start + 1}", field="text"
+        ) from error
+    return text.removesuffix("\n").removesuffix("\r")
+
+
+def instant(told: str | None, field: str) -> int | None:
+    """Return milliseconds for ISO text, or for milliseconds since 1970 in digits.
+
+    Four digits are refused: they may be meant as a year.
+    """
+    if told is None:
+        return None
+    if _MILLISECONDS.fullmatch(told) and not re.fullmatch(r"\d{4}", told):
+        return to_millis(int(told), field=field)
+    return to_millis(told, field=field)
+
+
+def whole(told: str | None, field: str) -> int | None:
+    """Return a whole number; the call that gets it checks its range."""
+    if told is None:
+        return None
+    if not re.fullmatch(r"[+-]?\d{1,18}", told, re.ASCII):
+        raise InvalidRequest(f"{field} must be a whole number, got {told[:32]!r}", field=field)
+    return int(told)
+
+
+def real(told: str | None, field: str) -> float | None:
+    """Return a number; the call that gets it checks its range."""
+    if told is None:
+        return None
+    try:
+        return float(told)
+    except ValueError as error:
+        raise InvalidRequest(f"{field} must be a number, got {told[:32]!r}", field=field) from error
+
+
+def json_object(told: str | None, field: str) -> dict[str, Any] | None:
+    """Return the object that a JSON option describes."""
+    if told is None:
+        return None
+    from perdure.base.canonical import strict_json  # noqa: PLC0415 - help must not wait for it
+
+    value = strict_json(told, field=field)
+    if not isinstance(value, dict):
+        raise InvalidRequest(f"{field} must be a JSON object in braces", field=field)
+    return value
+
+
+def times(as_of: str | None, known_at: str | None) -> dict[str, Any]:
+    return {"as_of": instant(as_of, "as_of"), "known_at": instant(known_at, "known_at")}

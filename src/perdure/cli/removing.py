@@ -1,0 +1,153 @@
+"""Commands that remove and bring back: forget, restore, unblock."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from perdure.cli import options as o
+from perdure.cli.facts import show_facts
+from perdure.cli.failures import Failed
+from perdure.cli.screen import Screen, print_json
+from perdure.cli.session import Session, command
+
+if TYPE_CHECKING:
+    from perdure.model.replies import Forgotten
+    from perdure.store import Memory
+
+PREVIEW_MAX = 20
+Ids = Annotated[list[str] | None, typer.Argument(metavar="[ID]...", help="The facts' ids.")]
+
+
+def add_to(app: typer.Typer) -> None:
+    for name, function in (("forget", forget), ("restore", restore), ("unblock", unblock)):
+        command(app, name)(function)
+
+
+def forget(  # noqa: PLR0913 - one parameter per option
+    session: Session,
+    ids: Ids = None,
+    *,
+    id_: Annotated[list[str] | None, typer.Option("--id", help="The same as an ID; repeatable.")] = None,
+    subject: o.Subject = None,
+    entity: Annotated[str | None, typer.Option("--entity", help="All that mention this name.")] = None,
+    ingested_before: Annotated[
+        str | None, typer.Option("--ingested-before", metavar=o.TIME, help="All recorded before.")
+    ] = None,
+    event_before: Annotated[
+        str | None, typer.Option("--event-before", metavar=o.TIME, help="All about what was before.")
+    ] = None,
+    matching: Annotated[
+        str | None, typer.Option("--matching", metavar="JSON", help="All whose metadata has these values.")
+    ] = None,
+    tag: Annotated[str | None, typer.Option("--tag", help="All with this tag.")] = None,
+    text: Annotated[str | None, typer.Option("--text", help="All of exactly this text.")] = None,
+    containing: Annotated[str | None, typer.Option("--containing", help="All that contain this.")] = None,
+    kind: o.Kind = None,
+    filter_: Annotated[
+        str | None, typer.Option("--filter", metavar="JSON", help="All that this filter matches.")
+    ] = None,
+    all_: Annotated[bool, typer.Option("--all", help="All facts of this memory.")] = False,
+    include_chain: Annotated[
+        bool, typer.Option("--include-chain", help="Every version joined to them as well.")
+    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would go, and stop.")] = False,
+    soft: Annotated[bool, typer.Option("--soft", help="Hide instead of erase; restore brings back.")] = False,
+    block: Annotated[bool, typer.Option("--block", help="Refuse the same content from now on.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    idempotency_key: o.IdempotencyKey = None,
+) -> None:
+    """Remove the facts of exactly one scope from every answer and every file. Shows them and asks first."""
+    scope: dict[str, Any] = {
+        "ids": [*(ids or []), *(id_ or [])] or None,
+        "subject": subject,
+        "entity": entity,
+        "ingested_before": o.instant(ingested_before, "ingested_before"),
+        "event_before": o.instant(event_before, "event_before"),
+        "matching": o.json_object(matching, "matching"),
+        "tag": tag,
+        "text": text,
+        "containing": containing,
+        "kind": kind,
+        "filter": o.json_object(filter_, "filter"),
+        "all": all_,
+    }
+    how: dict[str, Any] = {"include_chain": include_chain, "soft": soft, "block": block}
+    with session.memory(writes=not dry_run) as memory:
+        if not yes or dry_run:
+            preview = memory.forget(**scope, **how, dry_run=True)
+            if dry_run:
+                _answer(session, memory, preview)
+                return
+            _ask(memory, preview)
+            # Only what was shown may go, also if others write meanwhile.
+            scope = {"ids": list(preview.forgotten)}
+        reply = memory.forget(**scope, **how, idempotency_key=idempotency_key)
+        _answer(session, memory, reply)
+
+
+def restore(session: Session, ids: Annotated[list[str], typer.Argument(metavar="ID...")]) -> None:
+    """Bring softly forgotten facts back."""
+    with session.memory(writes=True) as memory:
+        back = memory.restore(ids)
+    _count(session, "restored", list(back), f"{len(back)} of {len(set(ids))} facts came back.")
+
+
+def unblock(
+    session: Session,
+    ids: Ids = None,
+    *,
+    text: Annotated[list[str] | None, typer.Option("--text", help="A text; repeatable.")] = None,
+) -> None:
+    """Allow ids and texts again that were forgotten with --block."""
+    with session.memory(writes=True) as memory:
+        lifted = memory.unblock(ids=ids or None, texts=text or None)
+    _count(session, "unblocked", lifted, f"{lifted} blocks were lifted.")
+
+
+def _count(session: Session, name: str, value: Any, sentence: str) -> None:
+    if session.as_json:
+        print_json({name: value})
+    else:
+        Screen().line(sentence)
+
+
+def _ask(memory: Memory, preview: Forgotten) -> None:
+    from rich.console import Console  # noqa: PLC0415 - only where somebody is asked
+
+    errors = Screen(Console(file=sys.stderr, highlight=False, markup=False, emoji=False))
+    if not preview.forgotten:
+        return
+    _preview(errors, memory, preview)
+    if not typer.confirm(f"Forget {_facts(len(preview.forgotten))}?", err=True):
+        raise Failed("refused; nothing was forgotten")
+
+
+def _preview(screen: Screen, memory: Memory, preview: Forgotten) -> None:
+    facts = [fact for id_ in preview.forgotten[:PREVIEW_MAX] if (fact := memory.get(id_)) is not None]
+    if facts:
+        show_facts(screen, facts)
+    if len(preview.forgotten) > len(facts):
+        screen.line(f"… and {len(preview.forgotten) - len(facts)} more, or hidden ones.")
+
+
+def _answer(session: Session, memory: Memory, reply: Forgotten) -> None:
+    if session.as_json:
+        from perdure.contract.wire import forgotten_object  # noqa: PLC0415 - only where it is printed
+
+        print_json(forgotten_object(reply))
+        return
+    screen = Screen()
+    if reply.dry_run:
+        _preview(screen, memory, reply)
+        screen.line(f"{_facts(len(reply.forgotten))} would go. Nothing was changed.")
+        return
+    screen.line(f"{_facts(len(reply.forgotten))} forgotten.")
+    if reply.pending:
+        screen.line("Another process is reading; the next operation on the store finishes the erasure.")
+
+
+def _facts(count: int) -> str:
+    return "1 fact" if count == 1 else f"{count} facts"

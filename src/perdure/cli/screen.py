@@ -1,0 +1,119 @@
+"""Printing: JSON for programs; for people, lines that stored text cannot break."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+# Everything that moves a cursor, changes colours or turns the direction of what follows.
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+_RAW_IN_JSON = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+WIDTH_MIN = 30  # for wrapped text; a narrower terminal wraps by itself
+
+STYLES = {
+    "current": "green",
+    "superseded": "yellow",
+    "expired": "yellow",
+    "not-yet-valid": "cyan",
+    "hidden": "red",
+}
+
+
+def shown(text: str) -> str:
+    """Return the text with control characters made visible: a line feed is ␊, others are like \\x9b."""
+    return _CONTROL.sub(_visible, text)
+
+
+def _visible(match: re.Match[str]) -> str:
+    code = ord(match[0])
+    if code < 0x20:
+        return chr(0x2400 + code)
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
+
+
+def print_json(value: Any) -> None:
+    """Print a value as one line of JSON in UTF-8, its keys in the order given."""
+    import json  # noqa: PLC0415
+
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    typer.echo(_RAW_IN_JSON.sub(lambda match: f"\\u{ord(match[0]):04x}", text).encode())
+
+
+def compact(value: Any) -> str:
+    """Return a value as JSON with sorted keys."""
+    from perdure.base.canonical import canonical_json  # noqa: PLC0415 - help must not wait for it
+
+    return canonical_json(value).decode()
+
+
+class Screen:
+    """Standard output for people: colours and wrapping on a terminal, plain whole lines elsewhere."""
+
+    def __init__(self, console: Console | None = None) -> None:
+        from rich.console import Console  # noqa: PLC0415 - programs that read JSON need not wait for it
+
+        self.console = console or Console(file=sys.stdout, highlight=False, markup=False, emoji=False)
+
+    def line(self, text: str = "", *, style: str = "") -> None:
+        self._print([(text, style)])
+
+    def heading(self, text: str) -> None:
+        self._print([(text, "bold")])
+
+    def fields(self, pairs: Iterable[tuple[str, str]]) -> None:
+        """Print a name and a value per line; the value, which may be long or of any script, comes last."""
+        told = list(pairs)
+        width = max((len(name) for name, _ in told), default=0)
+        for name, value in told:
+            self._row([(name.ljust(width), "dim")], value, "")
+
+    def table(self, headers: Sequence[str], rows: Sequence[Sequence[str]], notes: Sequence[str] = ()) -> None:
+        """Print rows under headers; the last column is the text. A note stands under its row.
+
+        The text comes last so that neither its length nor its direction moves anything else.
+        """
+        from rich.cells import cell_len  # noqa: PLC0415
+
+        cleaned = [[shown(cell) for cell in row] for row in rows]
+        widths = [
+            max([cell_len(headers[i]), *(cell_len(row[i]) for row in cleaned)])
+            for i in range(len(headers) - 1)
+        ]
+
+        def padded(row: Sequence[str]) -> list[str]:
+            return [cell + " " * (width - cell_len(cell)) for cell, width in zip(row, widths, strict=False)]
+
+        self._print([("  ".join([*padded(headers), headers[-1]]), "dim")])
+        for index, row in enumerate(cleaned):
+            cells = [(cell, STYLES.get(cell.strip(), "")) for cell in padded(row)]
+            self._row(cells, row[-1], "")
+            if index < len(notes) and notes[index]:
+                self._row([(" " * cell_len(cell), "") for cell, _ in cells], notes[index], "dim")
+
+    def _row(self, cells: Sequence[tuple[str, str]], text: str, style: str) -> None:
+        from rich.cells import cell_len  # noqa: PLC0415
+        from rich.text import Text  # noqa: PLC0415
+
+        before = [(part, kind) for cell, kind in cells for part, kind in ((cell, kind), ("  ", ""))]
+        indent = sum(cell_len(part) for part, _ in before)
+        lines = [shown(text)]
+        if self.console.is_terminal:
+            room = max(WIDTH_MIN, self.console.width - indent)
+            lines = [line.plain.rstrip() for line in Text(lines[0]).wrap(self.console, room)] or [""]
+        self._print([*before, (lines[0], style)])
+        for line in lines[1:]:
+            self._print([(" " * indent, ""), (line, style)])
+
+    def _print(self, parts: Iterable[tuple[str, str]]) -> None:
+        from rich.text import Text  # noqa: PLC0415
+
+        text = Text.assemble(*((shown(part), style) for part, style in parts))
+        text.rstrip()
+        self.console.print(text, soft_wrap=True)

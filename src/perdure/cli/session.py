@@ -1,0 +1,173 @@
+"""What every command shares: which store, whose memory, which configuration, what form of output."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+
+import typer
+
+from perdure.cli.arguments import HELP, Command
+from perdure.errors import InvalidRequest
+
+if TYPE_CHECKING:
+    from perdure.memory.config import MemoryConfig
+    from perdure.store import Memory, Store
+
+EPHEMERAL = ":memory:"
+
+StoreOption = Annotated[
+    str | None,
+    typer.Option(
+        "--store",
+        metavar="DIR",
+        help="The store's folder. Without it PERDURE_STORE, or a folder among the user's data.",
+    ),
+]
+PrincipalOption = Annotated[str | None, typer.Option("--principal", help="Whose memory; exact name.")]
+ScopeOption = Annotated[str | None, typer.Option("--scope", help="Which of the principal's memories.")]
+ConfigOption = Annotated[
+    str | None,
+    typer.Option(
+        "--config", metavar="FILE", help="A MemoryConfig as JSON. Without it PERDURE_CONFIG, or the defaults."
+    ),
+]
+JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+
+
+@dataclass(frozen=True)
+class Common:
+    """The shared options as they were given at one place; None where they were not."""
+
+    store: str | None = None
+    principal: str | None = None
+    scope: str | None = None
+    config: str | None = None
+    as_json: bool = False
+
+    def over(self, other: Common) -> Common:
+        """Return these options with the gaps filled from `other`."""
+        return Common(
+            other.store if self.store is None else self.store,
+            other.principal if self.principal is None else self.principal,
+            other.scope if self.scope is None else self.scope,
+            other.config if self.config is None else self.config,
+            self.as_json or other.as_json,
+        )
+
+
+@dataclass(frozen=True)
+class Session:
+    """One run of a command."""
+
+    place: str
+    principal: str | None
+    scope: str | None
+    as_json: bool
+    config: MemoryConfig = field(repr=False)
+
+    @contextmanager
+    def store(self, *, writes: bool = False) -> Iterator[Store]:
+        """Open the store; where there is none, a command that only reads sees an empty one and makes none."""
+        from perdure.store import Store  # noqa: PLC0415 - help and usage errors must not wait for it
+
+        absent = not writes and self.place != EPHEMERAL and not Path(self.place).exists()
+        with Store.open(EPHEMERAL if absent else self.place) as store:
+            yield store
+        if absent:
+            print("perdure: there is no store there yet; remember or import makes one", file=sys.stderr)
+
+    @contextmanager
+    def memory(self, *, writes: bool = False) -> Iterator[Memory]:
+        with self.store(writes=writes) as store:
+            yield store.memory(self.principal, self.scope, config=self.config)
+
+
+def session_of(common: Common) -> Session:
+    """Return the session that the options and the environment describe.
+
+    Raises:
+        InvalidRequest: the configuration cannot be read or is wrong.
+    """
+    place = common.store or os.environ.get("PERDURE_STORE") or str(default_store())
+    config = common.config or os.environ.get("PERDURE_CONFIG")
+    return Session(place, common.principal, common.scope, common.as_json, _read_config(config))
+
+
+def default_store() -> Path:
+    """Return the folder among the user's data where the store is, unless told otherwise."""
+    home = Path.home()
+    if sys.platform == "darwin":
+        base = home / "Library" / "Application Support"
+    elif sys.platform == "win32":
+        base = Path(os.environ.get("LOCALAPPDATA") or home / "AppData" / "Local")
+    else:
+        told = os.environ.get("XDG_DATA_HOME", "")
+        base = Path(told) if Path(told).is_absolute() else home / ".local" / "share"
+    return base / "perdure" / "store"
+
+
+def _read_config(path: str | None) -> MemoryConfig:
+    from perdure.memory.config import MemoryConfig  # noqa: PLC0415 - help must not wait for it
+
+    if not path:
+        return MemoryConfig()
+    try:
+        data = Path(path).read_bytes()
+    except OSError as error:
+        raise InvalidRequest(f"the configuration cannot be read: {error.strerror}", field="config") from error
+    return MemoryConfig.from_json(data)
+
+
+def shared_options(  # the group's callback: the same options, given before the command
+    ctx: typer.Context,
+    *,
+    store: StoreOption = None,
+    principal: PrincipalOption = None,
+    scope: ScopeOption = None,
+    config: ConfigOption = None,
+    as_json: JsonFlag = False,
+) -> None:
+    ctx.obj = Common(store, principal, scope, config, as_json)
+    if ctx.invoked_subcommand is None:
+        typer.echo(ctx.get_help())
+        raise typer.Exit(2)
+
+
+def command(app: typer.Typer, name: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Register a function as a command; its first parameter is the Session, the rest are its options."""
+
+    def register(function: Callable[..., None]) -> Callable[..., None]:
+        def run(ctx: typer.Context, **options: Any) -> None:
+            given = Common(**{key: options.pop(key) for key in Common.__dataclass_fields__})
+            function(session_of(given.over(ctx.obj or Common())), **options)
+
+        _sign(run, function)
+        app.command(name, cls=Command, context_settings={"help_option_names": list(HELP)})(run)
+        return function
+
+    return register
+
+
+def _sign(run: Callable[..., None], function: Callable[..., None]) -> None:
+    """Give `run` the options of the function and the shared ones, which is where typer reads them."""
+    hints = get_type_hints(function, include_extras=True)
+    shared = get_type_hints(shared_options, include_extras=True)
+    own = list(inspect.signature(function).parameters.values())[1:]
+    extra = list(inspect.signature(shared_options).parameters.values())[1:]
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    context = inspect.Parameter("ctx", keyword, annotation=typer.Context)
+    parameters = [
+        context,
+        *(p.replace(kind=keyword, annotation=hints[p.name]) for p in own),
+        *(p.replace(kind=keyword, annotation=shared[p.name]) for p in extra),
+    ]
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {p.name: p.annotation for p in parameters}
+    run.__name__, run.__doc__ = function.__name__, function.__doc__

@@ -1,0 +1,231 @@
+"""Commands that tell: remember, correct, end, retract, annotate."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from perdure.cli import options as o
+from perdure.cli.session import Session, command
+from perdure.errors import InvalidRequest
+
+if TYPE_CHECKING:
+    from perdure.model.fact import Fact
+    from perdure.model.replies import Remembered
+
+CLEARABLE = (
+    "subject",
+    "entities",
+    "metadata",
+    "event_time",
+    "valid_from",
+    "valid_to",
+    "tags",
+    "kind",
+    "importance",
+    "source",
+)
+Clear = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--clear", metavar="FIELD", help="Leave this field empty instead of keeping it; repeatable."
+    ),
+]
+Pinned = Annotated[
+    bool | None,
+    typer.Option("--pinned/--not-pinned", help="Keep it out of the reach of forgetting policies."),
+]
+
+
+def add_to(app: typer.Typer) -> None:
+    for name, function in (
+        ("remember", remember),
+        ("correct", correct),
+        ("end", end),
+        ("retract", retract),
+        ("annotate", annotate),
+    ):
+        command(app, name)(function)
+
+
+def remember(  # noqa: PLR0913 - one parameter per option
+    session: Session,
+    text: o.TextArgument,
+    *,
+    id_: Annotated[str | None, typer.Option("--id", help="Your own id; else one is derived.")] = None,
+    subject: o.Subject = None,
+    entity: o.Entities = None,
+    metadata: o.Metadata = None,
+    event_time: o.EventTime = None,
+    valid_from: o.ValidFrom = None,
+    valid_to: o.ValidTo = None,
+    supersedes: o.Supersedes = None,
+    tag: o.Tags = None,
+    kind: o.Kind = None,
+    importance: o.Importance = None,
+    pinned: Annotated[bool, typer.Option("--pinned", help="Forgetting policies leave it alone.")] = False,
+    source: o.SourceJson = None,
+    reassert: Annotated[bool, typer.Option("--reassert", help="Store it anew though it was told.")] = False,
+    idempotency_key: o.IdempotencyKey = None,
+) -> None:
+    """Tell a fact. Telling the same again stores nothing."""
+    told: dict[str, Any] = {
+        "id": id_,
+        "subject": subject,
+        "entities": entity or None,
+        "metadata": o.json_object(metadata, "metadata"),
+        "event_time": o.instant(event_time, "event_time"),
+        "valid_from": o.instant(valid_from, "valid_from"),
+        "valid_to": o.instant(valid_to, "valid_to"),
+        "supersedes": supersedes or None,
+        "tags": tag or None,
+        "kind": kind,
+        "importance": o.real(importance, "importance"),
+        "pinned": pinned,
+        "source": o.json_object(source, "source"),
+        "reassert": reassert,
+        "idempotency_key": idempotency_key,
+    }
+    words = o.text_of(text)
+    with session.memory(writes=True) as memory:
+        _answer(session, memory.remember(words, **told))
+
+
+def correct(  # noqa: PLR0913 - one parameter per option
+    session: Session,
+    new_text: o.TextArgument,
+    *,
+    id_: Annotated[str | None, typer.Option("--id", help="The wrong fact: any stored version.")] = None,
+    text: Annotated[str | None, typer.Option("--text", help="The wrong fact: its exact text.")] = None,
+    containing: Annotated[
+        str | None, typer.Option("--containing", help="The wrong fact: part of it.")
+    ] = None,
+    new_id: Annotated[str | None, typer.Option("--new-id", help="An id of your own for the new one.")] = None,
+    subject: o.Subject = None,
+    entity: o.Entities = None,
+    metadata: o.Metadata = None,
+    event_time: o.EventTime = None,
+    valid_from: o.ValidFrom = None,
+    valid_to: o.ValidTo = None,
+    tag: o.Tags = None,
+    kind: o.Kind = None,
+    importance: o.Importance = None,
+    pinned: Pinned = None,
+    source: o.SourceJson = None,
+    clear: Clear = None,
+    idempotency_key: o.IdempotencyKey = None,
+) -> None:
+    """Say that a fact was told wrong, and put TEXT in its place. What is not given is kept."""
+    given = {
+        "subject": subject,
+        "entities": entity or None,
+        "metadata": o.json_object(metadata, "metadata"),
+        "event_time": o.instant(event_time, "event_time"),
+        "valid_from": o.instant(valid_from, "valid_from"),
+        "valid_to": o.instant(valid_to, "valid_to"),
+        "tags": tag or None,
+        "kind": kind,
+        "importance": o.real(importance, "importance"),
+        "pinned": pinned,
+        "source": o.json_object(source, "source"),
+    }
+    changes = _changes(given, clear or [])
+    words = o.text_of(new_text)
+    with session.memory(writes=True) as memory:
+        reply = memory.correct(
+            words,
+            id=id_,
+            text=text,
+            containing=containing,
+            new_id=new_id,
+            idempotency_key=idempotency_key,
+            **changes,
+        )
+        _answer(session, reply)
+
+
+def end(
+    session: Session,
+    id_: o.IdArgument,
+    *,
+    at: Annotated[str | None, typer.Option("--at", metavar=o.TIME, help="Default: now.")] = None,
+    reason: o.Reason = None,
+    idempotency_key: o.IdempotencyKey = None,
+) -> None:
+    """Say that a fact holds no longer, with nothing in its place."""
+    moment = o.instant(at, "at")
+    with session.memory(writes=True) as memory:
+        fact = memory.end(id_, at=moment, reason=reason, idempotency_key=idempotency_key)
+    _show(session, fact)
+
+
+def retract(
+    session: Session, id_: o.IdArgument, *, reason: o.Reason = None, idempotency_key: o.IdempotencyKey = None
+) -> None:
+    """Say that a fact was never true."""
+    with session.memory(writes=True) as memory:
+        fact = memory.retract(id_, reason=reason, idempotency_key=idempotency_key)
+    _show(session, fact)
+
+
+def annotate(  # noqa: PLR0913 - one parameter per option
+    session: Session,
+    id_: o.IdArgument,
+    *,
+    tag: o.Tags = None,
+    kind: o.Kind = None,
+    importance: o.Importance = None,
+    pinned: Pinned = None,
+    metadata: o.Metadata = None,
+    clear: Clear = None,
+    idempotency_key: o.IdempotencyKey = None,
+) -> None:
+    """Change what is noted of a fact: tags, kind, importance, pinned, metadata."""
+    given = {
+        "tags": tag or None,
+        "kind": kind,
+        "importance": o.real(importance, "importance"),
+        "pinned": pinned,
+        "metadata": o.json_object(metadata, "metadata"),
+    }
+    changes = _changes(given, clear or [])
+    with session.memory(writes=True) as memory:
+        fact = memory.annotate(id_, idempotency_key=idempotency_key, **changes)
+    _show(session, fact)
+
+
+def _changes(given: dict[str, Any], clear: list[str]) -> dict[str, Any]:
+    """Return the fields to change; a cleared one is None."""
+    changes = {name: value for name, value in given.items() if value is not None}
+    for told in clear:
+        name = told.replace("-", "_")
+        if name not in CLEARABLE or name not in given:
+            allowed = ", ".join(field for field in CLEARABLE if field in given)
+            raise InvalidRequest(f"--clear takes one of {allowed}, got {told[:32]!r}", field="clear")
+        if name in changes:
+            raise InvalidRequest(f"{name} is given and cleared; do one of them", field=name)
+        changes[name] = None
+    return changes
+
+
+def _answer(session: Session, reply: Remembered) -> None:
+    from perdure.cli.facts import show_receipt  # noqa: PLC0415
+    from perdure.cli.screen import Screen, print_json  # noqa: PLC0415
+    from perdure.contract.wire import remembered_object  # noqa: PLC0415
+
+    if session.as_json:
+        print_json({"remembered": [remembered_object(reply)]})
+    else:
+        show_receipt(Screen(), reply)
+
+
+def _show(session: Session, fact: Fact) -> None:
+    from perdure.cli.facts import show_fact  # noqa: PLC0415
+    from perdure.cli.screen import Screen, print_json  # noqa: PLC0415
+    from perdure.contract.wire import fact_object  # noqa: PLC0415
+
+    if session.as_json:
+        print_json({"fact": fact_object(fact)})
+    else:
+        show_fact(Screen(), fact)
