@@ -15,7 +15,8 @@ def remove(draft: Draft, numbers: Iterable[int], *, replaced: bool = False) -> N
     Links over the removed facts are bridged first; the records, the bytes and the links go together.
     """
     gone = set(numbers)
-    if any(number >= draft.state.next_number for number in gone):
+    # What is erased with a fact is what the log holds: records that are still to be written would stay.
+    if any(number >= draft.state.next_number for number in gone) or draft.is_spoken_of(gone):
         raise Deferred
     bridges = relinks(gone, draft)
     state = draft.state

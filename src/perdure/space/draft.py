@@ -9,6 +9,7 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from typing import NamedTuple, Protocol
 
 from perdure.base.ids import keyed_hash
@@ -218,6 +219,15 @@ class Draft:
         if number in self._facts:
             return True
         return isinstance(self._base, Draft) and self._base.holds(number)
+
+    def is_spoken_of(self, numbers: AbstractSet[int]) -> bool:
+        """Whether an earlier request of the same transaction adds a record to one of these facts."""
+        below = self._base
+        if not isinstance(below, Draft):
+            return False
+        named = (item.number for kept in below._receipts.values() for item in kept.record.items)
+        spoken = numbers & {*below._ends, *below._annotations, *named}
+        return bool(spoken) or below.is_spoken_of(numbers)
 
     # What a plan does.
 
