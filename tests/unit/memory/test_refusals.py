@@ -195,7 +195,7 @@ def test_an_id_is_checked_before_anything_else_is_done_with_it(memory, operation
         refused(memory, lambda id_=id_: ONE_ID[operation](memory, id_), "id")
 
 
-@pytest.mark.parametrize("operation", ONE_ID.keys() - {"get", "history"})
+@pytest.mark.parametrize("operation", sorted(ONE_ID.keys() - {"get", "history"}))
 def test_an_unknown_or_hidden_id_is_not_found_and_not_echoed(memory, operation):
     for id_ in (MARKER, "h"):
         refused(memory, lambda id_=id_: ONE_ID[operation](memory, id_), "id", NotFound)
