@@ -511,7 +511,7 @@ class Oracle:
             self.draw(link)
         # The mistake must show at no instant at which the right fact is seen.
         since = DAWN if old.valid_from is None else old.eff
-        self.draw(OneLink(new, old.number, True, since), told=True)
+        self.draw(OneLink(new, old.number, True, since))
         return {link.newer for link in raised}
 
     def end(self, clock: int, id_: str, at: int | None) -> None:

@@ -142,7 +142,8 @@ def plan_correct(draft: Draft, correction: Correction, keyed: Keyed) -> tuple[Re
     dated = draft.fact(old).valid_from is not None
     above = []
     for link in copied_links(old, content.number, draft, dated=dated):
-        draft.add_link(link, told=(link.newer, link.older) == (content.number, old))
+        # Not told: what replaces the mistake under its id is another fact, which nobody has corrected.
+        draft.add_link(link)
         if link.older == content.number:
             above.append(link.newer)
     for end in draft.ends(old):
@@ -259,7 +260,7 @@ def plan_annotate(draft: Draft, id_: str, changes: dict[str, Any], keyed: Keyed)
 def _equal(before: AnnotationRecord, after: AnnotationRecord, told: FactRecord) -> bool:
     def shown(record: AnnotationRecord) -> bytes:
         metadata = told.metadata if record.metadata is None else record.metadata
-        return canonical_json(None if metadata is None else decode_json(metadata))
+        return canonical_json({} if metadata is None else decode_json(metadata))
 
     same = msgspec.structs.replace(before, metadata=None) == msgspec.structs.replace(after, metadata=None)
     return same and shown(before) == shown(after)
