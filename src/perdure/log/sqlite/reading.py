@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import cache
 from hashlib import blake2b
+from itertools import islice
 from struct import error as StructError  # noqa: N812 - an exception's name
 from typing import Any
 
@@ -18,6 +19,7 @@ from perdure.log.sqlite.schema import head_place, row_place
 
 CHUNK_ROWS = 2000  # about 3 ms of reading: no lock is held over 50 ms
 CHUNK_BYTES = 4 << 20
+BLOCK_ROWS = 64  # rows read before their sizes are looked at: a record may be large
 POINTS_MAX = 64  # seqs of one point read; a longer list is read in several
 
 HEAD = (
@@ -175,13 +177,13 @@ def verified_rows(space: int, rows: Sequence[Row], after: int, generation: int) 
 
 def read_rows(db: apsw.Connection, space: int, after: int, upto: int) -> list[Row]:
     """Return at most CHUNK_ROWS and about CHUNK_BYTES of the rows with after < seq <= upto."""
+    cursor = db.execute(ROWS, (space, after, min(upto, after + CHUNK_ROWS)))
     rows: list[Row] = []
     size = 0
-    for row in db.execute(ROWS, (space, after, min(upto, after + CHUNK_ROWS))):
-        rows.append(row)
-        size += len(row[1]) if type(row[1]) is bytes else 0
-        if size > CHUNK_BYTES:
-            break
+    while size <= CHUNK_BYTES and (block := list(islice(cursor, BLOCK_ROWS))):
+        rows += block
+        size += sum(len(data) for _, data, _ in block if type(data) is bytes)
+    cursor.close()
     return rows
 
 

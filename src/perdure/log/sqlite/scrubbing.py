@@ -34,16 +34,15 @@ def clean(files: StoreFiles, wait_s: float) -> bool:
 def _clean(files: StoreFiles, wait_s: float) -> bool:
     lock = open_lock(files, wait_s)
     try:
-        run(lock, "BEGIN EXCLUSIVE")
+        run(lock, "PRAGMA main.synchronous=NORMAL", "BEGIN EXCLUSIVE")
         generation, dirty = rows_of(lock, "SELECT gen, dirty FROM main.state")[0]
         if dirty:
             # With store.lock exclusive no operation of any process is under way, so no reader needs the
             # write-ahead log and nobody has a cache open.
             if not _clear_write_ahead(files, generation):
                 return False
-            for path in files.caches():
-                erase(path)
-            sync_directory(files.directory)
+            _erase_caches(files)
+            # Losing this commit only means cleaning again, so it syncs no more than keeps the file whole.
             run(lock, "UPDATE main.state SET dirty = 0")
         run(lock, "COMMIT")
         return True
@@ -72,8 +71,7 @@ def drop_caches(files: StoreFiles) -> None:
         lock = open_lock(files, timeout_s=0)
         try:
             run(lock, "BEGIN EXCLUSIVE")
-            for path in files.caches():
-                erase(path)
+            _erase_caches(files)
             run(lock, "COMMIT")
         finally:
             lock.close(True)
@@ -81,3 +79,11 @@ def drop_caches(files: StoreFiles) -> None:
         return
     except apsw.Error as error:
         raise translated(error) from error
+
+
+def _erase_caches(files: StoreFiles) -> None:
+    paths = files.caches()
+    for path in paths:
+        erase(path)
+    if paths:
+        sync_directory(files.directory)
