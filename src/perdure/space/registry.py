@@ -12,12 +12,14 @@ from perdure.space.space import Settings, Space
 
 
 class Registry:
-    """Spaces by name. Over the budget the least recently used ones drop their state, never the object
-    that a handle holds."""
+    """Spaces by name. Over the budget the ones that are idle drop their state, never the object that a
+    handle holds."""
 
     def __init__(self, log: Log, clock: Clock, bytes_max: int) -> None:
         self._log, self._clock, self._max = log, clock, bytes_max
-        self._spaces: OrderedDict[Namespace, Space] = OrderedDict()
+        self._spaces: dict[Namespace, Space] = {}
+        self._loaded: OrderedDict[Namespace, int] = OrderedDict()  # bytes as last measured, idle ones first
+        self._total = 0
         self._lock = threading.Lock()
 
     def space(self, namespace: Namespace, settings: Settings) -> Space:
@@ -28,7 +30,6 @@ class Registry:
                 found = Space(self._log, namespace, settings, self._clock)
                 found.on_grown = self._shrink
                 self._spaces[namespace] = found
-            self._spaces.move_to_end(namespace)
         return found
 
     def _shrink(self, active: Space, writing: bool) -> None:
@@ -37,18 +38,29 @@ class Registry:
         Only a writer keeps snapshots of what it drops: a read does not write.
         """
         with self._lock:
-            if active.namespace in self._spaces:
-                self._spaces.move_to_end(active.namespace)
-            spaces = list(self._spaces.values())
-        total = sum(space.memory_bytes for space in spaces)
-        for space in spaces:
-            if total <= self._max:
-                return
-            if space is not active and space.memory_bytes:
-                total -= space.memory_bytes
-                if writing:
-                    space.save_snapshot()
-                space.drop_state()
+            self._total += active.memory_bytes - self._loaded.pop(active.namespace, 0)
+            self._loaded[active.namespace] = active.memory_bytes
+            idle = self._take_idle(active)
+        for space in idle:
+            if writing:
+                space.save_snapshot()
+            space.drop_state()
+
+    def _take_idle(self, active: Space) -> list[Space]:
+        # A space that was used since it was last looked at gets a second chance, once.
+        idle: list[Space] = []
+        chances = len(self._loaded)
+        while self._total > self._max and len(self._loaded) > 1:
+            namespace = next(iter(self._loaded))
+            space = self._spaces[namespace]
+            if space is active or (space.used and chances > 0):
+                space.used = False
+                chances -= 1
+                self._loaded.move_to_end(namespace)
+                continue
+            self._total -= self._loaded.pop(namespace)
+            idle.append(space)
+        return idle
 
     def save_all(self) -> None:
         """Keep a snapshot of every loaded space that has changed since its last one."""

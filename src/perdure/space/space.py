@@ -31,8 +31,10 @@ from perdure.space.state import SpaceState, new_state
 T = TypeVar("T")
 WRITE_ATTEMPTS = 16
 READ_ATTEMPTS = 3  # a read overtaken by three erasures in a row gives up with Busy
-GROWTH_MIN = 1_024
+GROWTH_MIN = 64  # facts by which a small space grows before it is measured again
 SNAPSHOT_RECORDS = 10_000  # a writer keeps a snapshot after as many
+SNAPSHOT_MIN = 1_000  # records that are analysed again in about 50 ms
+SNAPSHOT_SHARE = 50
 GROUP_MAX = 256  # requests that one transaction takes, so that the first does not wait for a crowd
 
 
@@ -74,14 +76,17 @@ class Space:
         self.records_since_snapshot = 0
         self.memory_bytes = 0  # an estimate of what the state takes, as of the last load or growth
         self.on_grown: Callable[[Space, bool], None] | None = None
-        self._measured_at = 0
+        self.used = False  # set by every read and write; the registry clears it to see who is idle
+        self._measured_at: int | None = None  # numbers given out at the last measurement; None: not loaded
         self._trusts_snapshot = True
+        self._snapshot_erasures: int | None = None  # of the head that the kept snapshot was taken at
 
     # Reading
 
     def read(self, work: Callable[[SpaceState, FactReader], T]) -> T:
         """Return work(state, reader) over one consistent view that holds every acknowledged write."""
         self._refuse_planner()
+        self.used = True
         for _ in range(READ_ATTEMPTS):
             view = self._fresh_view()
             self._lock.acquire_shared()
@@ -167,6 +172,9 @@ class Space:
             cached.head == head or (cached.head.epoch == head.epoch and cached.head.seq < head.seq)
         ):
             state = snapshot.find_state(cached)
+            if state is not None:
+                self._snapshot_erasures = cached.head.erasures
+                self.records_since_snapshot = 0
         if state is None:
             first = next(iter(self.log.read(number, 0, 1)), None)
             record = None if first is None or first.data is None else decode(first.data, space=number, seq=1)
@@ -247,6 +255,7 @@ class Space:
         Raises what the plan raised, or what the log raised; either way nothing of the plan is stored.
         """
         self._refuse_planner()
+        self.used = True
         request: Request[object] = Request(cast(Callable[[Draft], object], plan))
         if alone:
             with self._leading:
@@ -368,9 +377,12 @@ class Space:
     # Memory
 
     def save_snapshot(self) -> bool:
-        """Keep the derived state beside the log so that opening is fast. False when there is nothing to keep."""
+        """Keep the derived state beside the log so that opening is fast.
+
+        False when it would not pay: the space is small, or the snapshot that is there lacks little.
+        """
         number, view = self._number, self._view
-        if number is None or view is None or not view[0].head.seq or not self.records_since_snapshot:
+        if number is None or view is None or not self._snapshot_pays(view[0]):
             return False
         self._lock.acquire_shared()
         try:
@@ -380,18 +392,25 @@ class Space:
         self.log.put_cache(number, snapshot.NAME, cached)
         self._trusts_snapshot = True
         self.records_since_snapshot = 0
+        self._snapshot_erasures = cached.head.erasures
         return True
+
+    def _snapshot_pays(self, state: SpaceState) -> bool:
+        behind = self.records_since_snapshot
+        if self._snapshot_erasures != state.head.erasures:  # an erasure took the snapshot with it
+            behind = state.head.seq
+        return behind >= max(SNAPSHOT_MIN, state.head.seq // SNAPSHOT_SHARE)
 
     def drop_state(self) -> None:
         """Let go of the derived state; the next read loads it again."""
         with self._loading, self._lock:
             self._view = None
-            self.memory_bytes = self._measured_at = 0
+            self.memory_bytes, self._measured_at = 0, None
 
     def _note_growth(self, *, writing: bool) -> None:
-        """Measure again once the state has grown by an eighth, and let the registry keep its budget."""
-        view = self._view
-        if view is None or view[0].next_number < self._measured_at * 9 // 8 + GROWTH_MIN:
+        """Measure a loaded state, and again once it has grown by an eighth, and let the registry keep its budget."""
+        view, before = self._view, self._measured_at
+        if view is None or (before is not None and view[0].next_number < before * 9 // 8 + GROWTH_MIN):
             return
         self._measured_at = view[0].next_number
         self.memory_bytes = view[0].memory_bytes()
