@@ -11,21 +11,26 @@ from typing import Literal
 import msgspec
 
 from perdure.base.clock import Clock, SystemClock
+from perdure.base.text import shown_number
 from perdure.documents.documents import Documents
 from perdure.errors import InvalidRequest, Unavailable
 from perdure.lexical.profile import get_profile
 from perdure.log.memory import MemoryLog
-from perdure.log.protocol import Log
+from perdure.log.protocol import SECRET_BYTES, Log
 from perdure.log.records import SpaceRecord, decode
 from perdure.memory.config import MemoryConfig
 from perdure.memory.facade import Memory as SpaceMemory
 from perdure.model.namespace import Namespace, checked_namespace
+from perdure.planning.checks import checked_choice, checked_count
 from perdure.search.query import Budget
 from perdure.space.registry import Registry
 from perdure.space.space import Settings
 
 EPHEMERAL = ":memory:"
 MEMORY_BYTES_DEFAULT = 1 << 30
+MEMORY_BYTES_MAX = 1 << 50  # more than any machine has
+TIMEOUT_MAX_S = 86_400
+DURABILITIES = ("full", "normal")
 Durability = Literal["full", "normal"]
 
 
@@ -49,9 +54,10 @@ class Memory(SpaceMemory):
 
         Arguments as in `Store.open` and `Store.memory`.
         """
+        namespace, chosen = checked_namespace(principal, scope), _checked_config(config)
         store = Store.open(path, clock=clock, secret=secret, durability=durability, timeout_s=timeout_s)
         try:
-            return store.memory_of(checked_namespace(principal, scope), config, store.close)
+            return store.memory_of(namespace, chosen, store.close)
         except BaseException:
             store.close()
             raise
@@ -92,7 +98,7 @@ class Store:
 
         Args:
             path: a directory, made when absent; `":memory:"` is ephemeral.
-            log: an object of the Log protocol instead of a path.
+            log: an object of the Log protocol instead of a path; it has a secret of its own.
             clock: tells ingest times and the present; the system's when absent.
             secret: the store's 32 secret bytes, kept by the caller; when absent the store keeps its own.
             durability: `full` survives power loss; `normal` may lose the last commits then, and is faster.
@@ -104,8 +110,12 @@ class Store:
         """
         if (path is None) == (log is None):
             raise InvalidRequest("open takes a path or a log, one of them", field="path")
+        if log is not None and secret is not None:
+            raise InvalidRequest("a log has a secret of its own; leave secret out", field="secret")
+        if clock is not None and not callable(getattr(clock, "now", None)):
+            raise InvalidRequest(f"clock must have a method now, got {type(clock).__name__}", field="clock")
+        checked_count(memory_bytes, "memory_bytes", 0, MEMORY_BYTES_MAX)
         if log is None:
-            assert path is not None
             log = _open_log(path, secret, durability, timeout_s)
         return cls(log, clock=clock or SystemClock(), memory_bytes=memory_bytes)
 
@@ -119,7 +129,8 @@ class Store:
         self, principal: str | None = None, scope: str | None = None, *, config: MemoryConfig | None = None
     ) -> Documents:
         """Return the documents of a space: the same space, seen as texts under ids."""
-        namespace, chosen = checked_namespace(principal, scope), config or MemoryConfig()
+        namespace, chosen = checked_namespace(principal, scope), _checked_config(config)
+        self._check_open()
         space = self._registry.space(namespace, _settings(chosen))
         budget = Budget(chosen.limits.work, chosen.limits.frontier, chosen.limits.bytes)
         return Documents(
@@ -166,10 +177,13 @@ class Store:
         self, namespace: Namespace, config: MemoryConfig | None, on_close: Callable[[], None] | None
     ) -> Memory:
         """Return the memory of a checked namespace, with what its close() does."""
+        chosen = _checked_config(config)
+        self._check_open()
+        return Memory(self._registry.space(namespace, _settings(chosen)), chosen, on_close=on_close)
+
+    def _check_open(self) -> None:
         if self._closed:
             raise Unavailable("the store is closed; open it again")
-        chosen = config or MemoryConfig()
-        return Memory(self._registry.space(namespace, _settings(chosen)), chosen, on_close=on_close)
 
     def _namespaces(self) -> list[Namespace]:
         names = []
@@ -186,9 +200,29 @@ def _settings(config: MemoryConfig) -> Settings:
     return Settings(config.profile, config.k1, config.b)
 
 
-def _open_log(path: str | Path, secret: bytes | None, durability: Durability, timeout_s: float) -> Log:
-    if path == EPHEMERAL:
-        return MemoryLog(secret)
+def _checked_config(config: MemoryConfig | None) -> MemoryConfig:
+    if config is None:
+        return MemoryConfig()
+    if not isinstance(config, MemoryConfig):
+        raise InvalidRequest(f"config must be a MemoryConfig, got {type(config).__name__}", field="config")
+    return config
+
+
+def _open_log(path: object, secret: bytes | None, durability: Durability, timeout_s: float) -> Log:
+    if not isinstance(path, str | Path) or not str(path):
+        raise InvalidRequest(f"path must be text or a Path, got {type(path).__name__}", field="path")
+    if secret is not None and (not isinstance(secret, bytes) or len(secret) != SECRET_BYTES):
+        shown = f"{len(secret)} bytes" if isinstance(secret, bytes) else type(secret).__name__
+        raise InvalidRequest(f"secret must be {SECRET_BYTES} bytes, got {shown}", field="secret")
+    checked_choice(durability, "durability", DURABILITIES)
+    number = isinstance(timeout_s, int | float) and not isinstance(timeout_s, bool)
+    if not number or not 0 <= timeout_s <= TIMEOUT_MAX_S:
+        shown = shown_number(timeout_s) if number else type(timeout_s).__name__
+        raise InvalidRequest(
+            f"timeout_s must be 0 to {TIMEOUT_MAX_S} seconds, got {shown}", field="timeout_s"
+        )
+    if str(path) == EPHEMERAL:
+        return MemoryLog(secret, timeout_s=timeout_s)
     from perdure.log.sqlite.log import SqliteLog  # noqa: PLC0415 - an ephemeral store needs no driver
 
     return SqliteLog.open(Path(path), secret=secret, durability=durability, timeout_s=timeout_s)
