@@ -30,6 +30,7 @@ def arranged(args: Sequence[str], params: Sequence[Any]) -> list[str]:
     options: list[str] = []
     words: list[str] = []
     seen: set[str] = set()
+    unknown = False
     rest = iter(args)
     for arg in rest:
         if arg == "--":
@@ -39,6 +40,7 @@ def arranged(args: Sequence[str], params: Sequence[Any]) -> list[str]:
             name, equals, _ = arg.partition("=")
             param = known.get(name)
             if param is None or param.is_flag:
+                unknown |= param is None
                 continue
             if param.name in seen and not param.multiple:
                 raise InvalidRequest(f"{name} is given twice; give it once", field=param.name)
@@ -47,7 +49,8 @@ def arranged(args: Sequence[str], params: Sequence[Any]) -> list[str]:
                 options += [value for value in [next(rest, None)] if value is not None]
         else:
             words.append(arg)
-    _check_count(words, params)
+    if not unknown:  # else the unknown option is the fault, and its value looks like a word
+        _check_count(words, params)
     return [*options, "--", *words] if words else options
 
 
@@ -55,7 +58,7 @@ def _check_count(words: Sequence[str], params: Sequence[Any]) -> None:
     places = [param for param in params if param.param_type_name == "argument"]
     if len(words) > len(places) and all(param.nargs == 1 for param in places):
         raise InvalidRequest(
-            f"{len(words)} words are given, but the command takes {len(places)}; put a text that has "
+            f"too many words: {len(words)} are given and {len(places)} expected; put a text that has "
             "spaces in quotes"
         )
 

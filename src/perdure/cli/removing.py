@@ -121,8 +121,13 @@ def _ask(memory: Memory, preview: Forgotten) -> None:
     if not preview.forgotten:
         return
     _preview(errors, memory, preview)
-    if not typer.confirm(f"Forget {_facts(len(preview.forgotten))}?", err=True):
-        raise Failed("refused; nothing was forgotten")
+    # Not typer's own question: it writes to standard output, which may be read by a program.
+    print(f"Forget {_facts(len(preview.forgotten))}? [y/N] ", end="", file=sys.stderr, flush=True)
+    answer = sys.stdin.readline()
+    if not answer.endswith("\n"):
+        print(file=sys.stderr)
+    if answer.strip().lower() not in ("y", "yes"):
+        raise Failed("refused; nothing was forgotten. --yes does not ask")
 
 
 def _preview(screen: Screen, memory: Memory, preview: Forgotten) -> None:

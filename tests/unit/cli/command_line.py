@@ -1,0 +1,84 @@
+"""Runs the command `perdure` in this process, on a store of the test's own."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from perdure.cli.main import app
+
+LATEST = '{"supersession":"latest-by-subject"}'
+
+
+@dataclass(frozen=True)
+class Outcome:
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        """Return the one object on standard output."""
+        return json.loads(self.out)
+
+    @property
+    def error(self) -> dict[str, Any]:
+        """Return the error object, after checking that standard error tells the same in one line."""
+        told: dict[str, Any] = self.json["error"]
+        assert self.err.splitlines()[-1] == f"perdure: {told['message']}"
+        return told
+
+
+Run = Callable[..., Outcome]
+
+
+@pytest.fixture
+def store_path(tmp_path: Path) -> Path:
+    return tmp_path / "store"
+
+
+@pytest.fixture
+def run(store_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Runs one command line; `stdin` is text or bytes."""
+    monkeypatch.setenv("PERDURE_STORE", str(store_path))
+    monkeypatch.delenv("PERDURE_CONFIG", raising=False)
+
+    def run_(*args: str, stdin: str | bytes | None = None) -> Outcome:
+        result = CliRunner().invoke(app, list(args), input=stdin)
+        if result.exception is not None and not isinstance(result.exception, SystemExit):
+            raise result.exception
+        return Outcome(result.exit_code, result.stdout, result.stderr)
+
+    return run_
+
+
+@pytest.fixture
+def latest(tmp_path: Path) -> tuple[str, str]:
+    """Options of a configuration in which a newer fact of a subject replaces the older one."""
+    path = tmp_path / "latest.json"
+    path.write_text(LATEST)
+    return ("--config", str(path))
+
+
+def texts(outcome: Outcome) -> list[str]:
+    """Return the texts of a recall, a listing or a history printed as JSON."""
+    told = outcome.json
+    facts = (
+        [hit["fact"] for hit in told["results"]]
+        if "results" in told
+        else told.get("items", told.get("history"))
+    )
+    return [fact["text"] for fact in facts]
+
+
+def remember(run: Run, text: str, *options: str) -> str:
+    """Tell a fact and return its id."""
+    outcome = run("remember", text, *options, "--json")
+    assert outcome.code == 0, outcome.err
+    return str(outcome.json["remembered"][0]["id"])

@@ -1,0 +1,119 @@
+"""forget, restore and unblock at the command line."""
+
+from __future__ import annotations
+
+import pytest
+
+from unit.cli.command_line import remember, texts
+
+CANARY = "XQZ-canary-7731"
+
+
+def test_forget_shows_what_goes_and_asks(run):
+    remember(run, "Alice lives in Paris", "--id", "a")
+    refused = run("forget", "a", stdin="n\n")
+    assert refused.code == 1
+    assert "Alice lives in Paris" in refused.err
+    assert "nothing was forgotten" in refused.err
+    assert texts(run("list", "--json")) == ["Alice lives in Paris"]
+
+    outcome = run("forget", "a", "--json", stdin="y\n")
+    assert outcome.json == {
+        "forgotten": ["a"], "derived": [], "dryRun": False, "purged": False, "pending": False,
+    }  # fmt: skip
+    assert texts(run("list", "--json")) == []
+
+
+def test_a_question_without_an_answer_forgets_nothing(run):
+    remember(run, "Alice lives in Paris", "--id", "a")
+    outcome = run("forget", "a", stdin="")
+    assert outcome.code == 1
+    assert texts(run("list", "--json")) == ["Alice lives in Paris"]
+
+
+def test_a_dry_run_changes_nothing_and_lists_what_would_go(run):
+    remember(run, "Alice lives in Paris", "--id", "a")
+    outcome = run("forget", "--containing", "paris", "--dry-run", "--json")
+    assert (outcome.json["forgotten"], outcome.json["dryRun"]) == (["a"], True)
+    assert "Alice lives in Paris" in run("forget", "a", "--dry-run", "--yes").out
+    assert texts(run("list", "--json")) == ["Alice lives in Paris"]
+
+
+@pytest.mark.parametrize(
+    "scope",
+    [
+        ("a",),
+        ("--id", "a"),
+        ("--subject", "s"),
+        ("--entity", "E"),
+        ("--event-before", "2020-02-01"),
+        ("--matching", '{"n":1}'),
+        ("--filter", '{"n":1}'),
+        ("--tag", "t"),
+        ("--text", "red apple"),
+        ("--containing", "APPLE"),
+        ("--kind", "semantic"),
+    ],
+    ids=lambda scope: scope[0],
+)
+def test_each_scope_takes_what_it_names_and_leaves_the_rest(run, scope):
+    remember(
+        run, "red apple", "--id", "a", "--subject", "s", "--entity", "E", "--event-time", "2020-01-01",
+        "--metadata", '{"n":1}', "--tag", "t", "--kind", "semantic",
+    )  # fmt: skip
+    remember(run, "red cherry", "--id", "b")
+    assert run("forget", *scope, "--yes", "--json").json["forgotten"] == ["a"]
+    assert texts(run("list", "--json")) == ["red cherry"]
+
+
+@pytest.mark.parametrize("scope", [("--all",), ("--ingested-before", "2999-01-01")], ids=lambda s: s[0])
+def test_all_and_ingested_before_take_everything_that_they_name(run, scope):
+    ids = sorted(remember(run, text) for text in ("one", "two"))
+    assert run("forget", *scope, "--yes", "--json").json["forgotten"] == ids
+
+
+def test_exactly_one_scope_is_needed(run):
+    remember(run, "x", "--id", "a")
+    for scopes in ((), ("a", "--all"), ("--subject", "s", "--tag", "t")):
+        outcome = run("forget", *scopes, "--yes")
+        assert outcome.code == 2
+        assert "exactly one" in outcome.err
+    assert run("forget", "--matching", "{}", "--yes").code == 2
+    assert texts(run("list", "--json")) == ["x"]
+
+
+def test_include_chain_takes_every_version(run):
+    remember(run, "Paris", "--id", "p")
+    remember(run, "Berlin", "--id", "b", "--supersedes", "p")
+    assert run("forget", "p", "--include-chain", "--dry-run", "--json").json["forgotten"] == ["b", "p"]
+    assert run("forget", "p", "--include-chain", "--json", stdin="y\n").json["forgotten"] == ["b", "p"]
+
+
+def test_softly_forgotten_facts_come_back(run):
+    remember(run, "Paris", "--id", "p")
+    run("forget", "p", "--soft", "--yes")
+    assert texts(run("list", "--json")) == []
+    assert texts(run("list", "--hidden", "--json")) == ["Paris"]
+    assert run("restore", "p", "nope", "--json").json == {"restored": ["p"]}
+    assert texts(run("list", "--json")) == ["Paris"]
+
+
+def test_blocked_content_is_refused_until_it_is_unblocked(run):
+    remember(run, "The pin is 9", "--id", "p")
+    run("forget", "p", "--block", "--yes")
+    outcome = run("remember", "the  PIN is 9", "--json")
+    assert (outcome.code, outcome.error["code"]) == (1, "blocked")
+    assert run("unblock", "p", "--text", "The pin is 9", "--json").json == {"unblocked": 2}
+    assert run("remember", "The pin is 9", "--id", "p").code == 0
+
+
+def test_a_forgotten_text_is_in_no_file_of_the_store(run, store_path):
+    remember(run, f"The code is {CANARY}", "--id", "c", "--tag", CANARY, "--subject", CANARY)
+    files = [path for path in store_path.rglob("*") if path.is_file()]
+    assert any(CANARY.encode() in path.read_bytes() for path in files), "the control: it was there"
+    run("forget", "c", "--yes")
+    for path in store_path.rglob("*"):
+        if path.is_file():
+            data = path.read_bytes()
+            assert CANARY.encode() not in data
+            assert CANARY.lower().encode() not in data
