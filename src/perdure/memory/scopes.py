@@ -49,11 +49,15 @@ def scope_of(**told: Any) -> Scope:
     return _MAKERS[name](told[name])
 
 
+def everything_of(draft: Draft) -> list[int]:
+    """Return all facts and documents, live and hidden, ascending."""
+    return sorted((*draft.state.numbers(), *draft.state.hidden))
+
+
 def facts_of(draft: Draft) -> list[int]:
-    """Return all facts (no documents), live and hidden, ascending."""
-    state = draft.state
-    live = (n for n in state.numbers() if n not in state.plain)
-    return sorted((*live, *state.hidden))
+    """Return all facts, live and hidden, ascending. Documents have no times, so scopes of time use this."""
+    plain = draft.state.plain
+    return [number for number in everything_of(draft) if number not in plain]
 
 
 def _ids(value: Any) -> Scope:
@@ -128,19 +132,19 @@ def _text(value: Any) -> Scope:
     wanted = folded_space(checked_text(value, field="text"))
     if not wanted:
         raise InvalidRequest("text is blank", field="text")
-    return lambda draft: [n for n in facts_of(draft) if folded_space(draft.fact(n).text) == wanted]
+    return lambda draft: [n for n in everything_of(draft) if folded_space(draft.fact(n).text) == wanted]
 
 
 def _containing(value: Any) -> Scope:
     part = folded(checked_text(value, field="containing"))
     if not part:
         raise InvalidRequest("containing is blank and would match everything", field="containing")
-    return lambda draft: [n for n in facts_of(draft) if part in folded(draft.fact(n).text)]
+    return lambda draft: [n for n in everything_of(draft) if part in folded(draft.fact(n).text)]
 
 
 def _all(value: Any) -> Scope:
     checks.checked_flag(value, "all")
-    return facts_of
+    return everything_of
 
 
 _MAKERS: dict[str, Callable[[Any], Scope]] = {
