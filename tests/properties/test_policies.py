@@ -102,8 +102,8 @@ class Subject:
             number=new.number,
         )
         decision = LatestBySubject().decide(arrival, self)
-        self.links |= {(new.id, older) for older in decision.supersedes}
-        self.links |= {(newer, new.id) for newer in decision.superseded_by}
+        self.links |= {(new.id, older.id) for older in decision.supersedes}
+        self.links |= {(newer.id, new.id) for newer in decision.superseded_by}
         self.stored.append(new)
 
     def facts(self) -> Sequence[SlotFact]:
