@@ -147,10 +147,13 @@ class SqliteLog:
         return self._entries(space, max(after, 0), upto)
 
     def get(self, space: int, seqs: Sequence[int], head: Head) -> list[bytes | None]:
-        found: dict[int, bytes | None] = {}
+        self._access.check_open()
+        if len(seqs) <= POINTS_MAX:
+            return self._get(space, seqs, head)
+        found = []
         for start in range(0, len(seqs), POINTS_MAX):
-            self._get(space, seqs[start : start + POINTS_MAX], head, found)
-        return [found[seq] for seq in seqs]
+            found += self._get(space, seqs[start : start + POINTS_MAX], head)
+        return found
 
     def find(self, space: int, hashes: Sequence[bytes]) -> dict[bytes, int]:
         def work(db: apsw.Connection, generation: int) -> dict[bytes, int]:
@@ -179,7 +182,9 @@ class SqliteLog:
     def close(self) -> None:
         self._access.close()
 
-    def _get(self, space: int, seqs: Sequence[int], head: Head, found: dict[int, bytes | None]) -> None:
+    def _get(self, space: int, seqs: Sequence[int], head: Head) -> list[bytes | None]:
+        if not seqs:
+            return []
         rows, generation = self._access.rows(points(len(seqs)), (space, *seqs))
         _, _, epoch, last, erasures = rows[0]
         # A damaged count answers Moved here; the caller then reads the head, and that is checked.
@@ -189,15 +194,14 @@ class SqliteLog:
             raise Moved(
                 f"space {space} had records erased or was purged since the head was read; read it again"
             )
-        found.update(verified_points(space, rows[1:], generation))
-        for seq in seqs:
-            if seq in found:
-                continue
-            if 1 <= seq <= last:
-                raise missing_row(space, seq, generation)
-            raise InvalidRequest(
-                f"seqs names record {seq}, but space {space} holds 1 to {last}", field="seqs"
-            )
+        found = verified_points(space, rows[1:], generation)
+        try:
+            return [found[seq] for seq in seqs]
+        except KeyError as error:
+            seq = error.args[0]
+        if 1 <= seq <= last:
+            raise missing_row(space, seq, generation)
+        raise InvalidRequest(f"seqs names record {seq}, but space {space} holds 1 to {last}", field="seqs")
 
     def _entries(self, space: int, after: int, upto: int) -> Iterator[Entry]:
         whole = _Whole(self._access.secret) if after == 0 else None

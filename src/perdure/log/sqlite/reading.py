@@ -26,9 +26,11 @@ HEAD = (
     "SELECT s.gen, s.dirty, h.epoch, h.seq, h.erasures, h.digest, h.ck "
     "FROM main.state s LEFT JOIN log.head h ON h.space = ?"
 )
+# The seqs come as a joined list of values: IN would first sort them into a table of its own.
 POINTS = (
     "SELECT s.gen, s.dirty, h.epoch, h.seq, h.erasures FROM main.state s LEFT JOIN log.head h "
-    "ON h.space = ?1 UNION ALL SELECT seq, data, ck, 0, 0 FROM log.rec WHERE space = ?1 AND seq IN (?*)"
+    "ON h.space = ?1 UNION ALL SELECT seq, data, ck, 0, 0 FROM (VALUES ?*) CROSS JOIN log.rec "
+    "WHERE space = ?1 AND seq = column1"
 )
 ROWS = "SELECT seq, data, ck FROM log.rec WHERE space = ? AND seq > ? AND seq <= ? ORDER BY seq"
 CHECKS = "SELECT seq, ck FROM log.rec WHERE space = ? AND seq > ? ORDER BY seq LIMIT ?"
@@ -46,7 +48,7 @@ def points(count: int) -> str:
 
     The first row is (gen, dirty, epoch, seq, erasures) of the space, the others (seq, data, ck, 0, 0).
     """
-    return POINTS.replace("?*", ",".join(f"?{position}" for position in range(2, count + 2)))
+    return POINTS.replace("?*", ",".join(f"(?{position})" for position in range(2, count + 2)))
 
 
 def stored_key(space: int, key: bytes) -> bytes:
@@ -160,7 +162,7 @@ def verified_points(space: int, rows: Sequence[Any], generation: int) -> dict[in
         }
     except (TypeError, StructError):  # a damaged column may be of any type
         found = {}
-    if len(found) < len(rows):
+    if len(found) < len(rows):  # erased, damaged or asked for twice
         return {row[0]: verified(space, row, generation) for row in rows}
     return found
 
