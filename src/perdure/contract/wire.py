@@ -160,7 +160,7 @@ def change_object(change: Change) -> JsonObject:
 
 def capabilities_object(reply: Capabilities) -> JsonObject:
     plain: JsonObject = msgspec.to_builtins(reply)
-    return plain
+    return {**plain, "operations": list(plain["operations"])}
 
 
 def error_object(error: PerdureError) -> JsonObject:

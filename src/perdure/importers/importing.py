@@ -34,7 +34,8 @@ class Target:
 @dataclass(frozen=True, slots=True)
 class Report:
     """What an import did. `outcomes` counts the receipts (`created`, `existing`, …); in a dry run it
-    is empty, and `good` facts would be sent to the store. `bad` are in the order of the files."""
+    is empty, and `good` facts would be sent to the store. `bad` are in the order of the files; those
+    that the store refused come last."""
 
     good: int
     outcomes: dict[str, int]

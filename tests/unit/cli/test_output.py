@@ -1,0 +1,81 @@
+"""What reaches a terminal: nothing that stored text could steer it with, nothing cut short."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.cells import cell_len
+from rich.console import Console
+
+from perdure.cli.screen import Screen, print_json, shown
+from unit.cli.command_line import remember
+
+CONTROL = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+NASTY = "a\x1b[31mred\x1b]0;title\x07\x9b2J\r\nb\u202egnp.exe\u2066"
+
+
+def printed(width: int, *, terminal: bool, rows: list[list[str]]) -> str:
+    console = Console(
+        file=io.StringIO(), width=width, force_terminal=terminal, color_system=None, highlight=False
+    )
+    Screen(console).table(["score", "status", "text"], rows)
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+@given(st.text())
+def test_shown_text_has_no_control_character_and_shown_again_stays_as_it_is(text):
+    assert CONTROL.search(shown(text)) is None
+    assert "\n" not in shown(text)
+    assert shown(shown(text)) == shown(text)
+
+
+@given(st.lists(st.tuples(st.text(max_size=8), st.text(max_size=60)), min_size=1, max_size=4))
+def test_a_table_off_a_terminal_has_one_line_per_row_with_the_text_whole_and_last(rows):
+    out = printed(40, terminal=False, rows=[["1.0", status, text] for status, text in rows])
+    lines = out.split("\n")[1:-1]
+    assert len(lines) == len(rows)
+    for line, (_, text) in zip(lines, rows, strict=True):
+        assert line.endswith(shown(text).rstrip())
+
+
+@given(st.text(alphabet="東京タワ abc אבג", min_size=1, max_size=200))
+def test_wrapped_lines_fit_the_terminal_and_lose_no_letter(text):
+    out = printed(60, terminal=True, rows=[["1.0", "current", text]])
+    body = out.split("\n")[1:-1]
+    assert all(cell_len(line) <= 60 for line in body)
+    kept = re.sub(r"\s", "", "".join(body)).removeprefix("1.0current")
+    assert kept == re.sub(r"\s", "", text)
+
+
+@pytest.mark.parametrize(
+    "command", [("recall", "red"), ("list",), ("get", "a"), ("history", "a"), ("explain", "red", "a")]
+)
+@pytest.mark.parametrize("form", [(), ("--json",)])
+def test_stored_control_characters_do_not_reach_the_terminal(run, command, form):
+    remember(run, "red " + NASTY, "--id", "a", "--metadata", json.dumps({NASTY: NASTY}), "--subject", NASTY)
+    out = run(*command, *form).out
+    assert "red" in out
+    assert CONTROL.search(out) is None
+
+
+def test_json_on_standard_output_is_one_line_that_gives_the_text_back(capfdbinary):
+    print_json({"text": NASTY + '\u2028 東京 \\ "'})
+    out = capfdbinary.readouterr().out
+    assert out.count(b"\n") == 1
+    assert json.loads(out) == {"text": NASTY + '\u2028 東京 \\ "'}
+
+
+def test_markup_in_stored_text_is_text(run):
+    remember(run, "[bold]not bold[/bold] :smile: [link=x]y[/link]")
+    assert "[bold]not bold[/bold] :smile: [link=x]y[/link]" in run("list").out
+
+
+def test_a_preview_before_a_forget_is_cleaned_as_well(run):
+    remember(run, NASTY, "--id", "a")
+    assert CONTROL.search(run("forget", "a", stdin="n\n").err) is None
