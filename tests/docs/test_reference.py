@@ -8,6 +8,7 @@ import re
 import pytest
 
 from perdure import Memory, Store, errors
+from perdure.documents.documents import Documents
 from perdure.memory.config import MemoryConfig
 from source_tree import ROOT
 
@@ -35,7 +36,7 @@ def test_every_setting_is_listed():
     assert list(rows("Settings")) == [field.name for field in dataclasses.fields(MemoryConfig)]
 
 
-@pytest.mark.parametrize("kind", [Memory, Store])
+@pytest.mark.parametrize("kind", [Memory, Store, Documents])
 def test_every_call_is_listed(kind):
     calls = {name for name in dir(kind) if not name.startswith("_") and callable(getattr(kind, name))}
     assert set(rows(kind.__name__)) == calls - INSIDE
