@@ -13,7 +13,7 @@ from perdure.model.fact import EMPTY, End, Fact, Source
 from perdure.model.status import Status
 from perdure.search.standing import is_known, status_of
 from perdure.space.apply import units_of
-from perdure.space.facts import FactReader
+from perdure.space.facts import KEPT_CHARACTERS_MAX, FactReader
 from perdure.space.state import HIDDEN, LIVE, SpaceState
 from perdure.temporal.status import status_at
 
@@ -63,7 +63,8 @@ class View:
             current, state = dressed[3], self.state
             constant = number not in state.timed and state.presence[number] == LIVE
             fresh[number] = current if constant and current is not None else dressed
-            self.reader.keep_dressed(number, fresh[number])
+            if len(dressed[0][1]) <= KEPT_CHARACTERS_MAX:
+                self.reader.keep_dressed(number, fresh[number])
         return [fresh.get(number) or kept[number] for number in numbers]
 
     def fact(self, number: int) -> Fact:

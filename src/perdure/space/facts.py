@@ -12,6 +12,7 @@ from perdure.space.idmap import id_digest, id_hash
 from perdure.space.state import SpaceState
 
 CACHE_MAX = 8_192  # per half; about 10 MB a space of short facts
+KEPT_CHARACTERS_MAX = 4_096  # longer texts are read each time: a cache full of documents would take gigabytes
 
 
 class FactReader:
@@ -93,6 +94,8 @@ class FactReader:
         return records
 
     def _keep(self, number: int, record: FactRecord) -> None:
+        if len(record.text) > KEPT_CHARACTERS_MAX:
+            return
         if len(self._young) >= self._max:
             self._old, self._young = self._young, {}
         self._young[number] = record

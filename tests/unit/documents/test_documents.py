@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import tracemalloc
 
 import pytest
 
@@ -458,6 +459,23 @@ def test_documents_outlive_the_process_that_put_them(tmp_path):
         assert documents.search("needle again") == hits
         assert documents.get("long").version == 2
         assert documents.get("long").text == LONG + " again"
+
+
+def test_reading_long_documents_does_not_keep_their_texts_in_memory(tmp_path):
+    with Store.open(tmp_path / "s", clock=ManualClock(0), durability="normal") as store:
+        documents, memory = store.documents(), store.memory()
+        for index in range(40):
+            documents.put(f"d{index}", f"pine{index} " + "x" * 250_000)
+        tracemalloc.start()
+        try:
+            for index in range(40):
+                assert documents.get(f"d{index}").text.endswith("x")
+                assert memory.get(f"d{index}").text.endswith("x")
+                assert documents.search(f"pine{index}")[0].unit == 0
+            kept, _ = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+    assert kept < 2_000_000
 
 
 def test_documents_of_one_space_are_not_seen_in_another(store):
