@@ -468,12 +468,13 @@ class Memory:
         rules = ForgetRules(include_chain, dry_run, soft, block, self.config.limits.frontier)
         request = b"" if idempotency_key is None else _forget_bytes(told, rules)
         keyed = self._keyed("forget", idempotency_key, request)
-        gone = self._write(lambda draft: plan_forget(draft, scope, rules, keyed), alone=True)
+        gone, is_first = self._write(lambda draft: plan_forget(draft, scope, rules, keyed), alone=True)
         if dry_run:
             return Forgotten(gone, (), True, False, False)
         # Also when nothing matched: an earlier forget's last step may still be waiting.
         pending = not soft and not self._space.log.scrub()
-        self._notifier.forgotten(gone)
+        if is_first:
+            self._notifier.forgotten(gone)
         return Forgotten(gone, (), False, False, pending)
 
     def restore(self, ids: Iterable[str], *, idempotency_key: str | None = None) -> tuple[str, ...]:

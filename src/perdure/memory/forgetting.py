@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from perdure.log.records import BlockRecord, HideRecord, RestoreRecord, UnblockRecord
+from perdure.log.records import BlockRecord, HideRecord, ReceiptItem, RestoreRecord, UnblockRecord
 from perdure.memory.scopes import Scope
 from perdure.memory.slots import policy_links
 from perdure.planning.blocks import id_block, text_block
@@ -27,20 +27,21 @@ class ForgetRules:
     frontier_max: int
 
 
-def plan_forget(draft: Draft, scope: Scope, rules: ForgetRules, keyed: Keyed) -> tuple[str, ...]:
-    """Plan the forget; return the ids that go, sorted. A dry run plans nothing.
+def plan_forget(draft: Draft, scope: Scope, rules: ForgetRules, keyed: Keyed) -> tuple[tuple[str, ...], bool]:
+    """Plan the forget; return the ids that go, sorted, and whether this is the first answer to its key.
 
-    Removal, re-links, lost receipts and blocks are one transaction. The answer to a replayed key names
-    no ids, since they are gone.
+    A dry run plans nothing. Removal, re-links, lost receipts and blocks are one transaction. The answer to
+    a replayed key names the facts that were hidden; of those that were erased no id is kept.
     """
-    if keyed.find(draft) is not None:
-        return ()
+    kept = keyed.find(draft)
+    if kept is not None:
+        return _ids(draft, [item.number for item in kept]), False
     found = selected(draft, scope, rules)
     if rules.soft:
         found = [number for number in found if draft.is_live(number)]
-    ids = tuple(sorted(draft.fact(number).id for number in found))
+    ids = _ids(draft, found)
     if rules.dry_run:
-        return ids
+        return ids, True
     if rules.block and found:
         _block(draft, found)
     if found and rules.soft:
@@ -50,8 +51,16 @@ def plan_forget(draft: Draft, scope: Scope, rules: ForgetRules, keyed: Keyed) ->
             draft.add_link(link)
     elif found:
         remove(draft, found)
-    keyed.keep(draft, ())
-    return ids
+    keyed.keep(draft, _items(found) if rules.soft else ())
+    return ids, True
+
+
+def _ids(draft: Draft, numbers: Sequence[int]) -> tuple[str, ...]:
+    return tuple(sorted(draft.fact(number).id for number in numbers))
+
+
+def _items(numbers: Sequence[int]) -> tuple[ReceiptItem, ...]:
+    return tuple(ReceiptItem(number, "existing", "") for number in numbers)
 
 
 def selected(draft: Draft, scope: Scope, rules: ForgetRules) -> list[int]:
@@ -88,8 +97,9 @@ def plan_restore(
     The subject policy runs for each as for an arrival with its old number, in that order; links that
     were bridged while it was hidden stay.
     """
-    if keyed.find(draft) is not None:
-        return tuple(sorted(ids))
+    kept = keyed.find(draft)
+    if kept is not None:
+        return _ids(draft, [item.number for item in kept])
     numbers = sorted(
         {n for id_ in ids if (n := draft.find_number(id_)) is not None and n in draft.state.hidden}
     )
@@ -101,8 +111,8 @@ def plan_restore(
             if fact.subject is not None:
                 draft.enter_slot(number)
                 policy_links(draft, fact, policy)
-    keyed.keep(draft, ())
-    return tuple(sorted(draft.fact(number).id for number in numbers))
+    keyed.keep(draft, _items(numbers))
+    return _ids(draft, numbers)
 
 
 def plan_unblock(draft: Draft, ids: Sequence[str], texts: Sequence[str], keyed: Keyed) -> int:

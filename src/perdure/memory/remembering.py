@@ -59,7 +59,7 @@ def plan_remember(
         return [reply_of(draft, item) for item in kept]
     members = [_Member(index, telling) for index, telling in enumerate(tellings)]
     batch: dict[str, _Member] = {}
-    with _AtIndex(len(members)) as at:
+    with _AtIndex(keyed.operation == "remember_many") as at:
         for at.index, member in enumerate(members):
             _store(draft, member, batch, rules)
         for at.index, member in enumerate(members):
@@ -78,14 +78,14 @@ def plan_remember(
 class _AtIndex:
     """Adds the index of the offending member to an error of a batch. The loop inside keeps `index`."""
 
-    def __init__(self, of: int) -> None:
-        self.index, self._of = 0, of
+    def __init__(self, is_batch: bool) -> None:
+        self.index, self._is_batch = 0, is_batch
 
     def __enter__(self) -> _AtIndex:
         return self
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if self._of > 1 and isinstance(error, InvalidRequest | Conflict):
+        if self._is_batch and isinstance(error, InvalidRequest | Conflict):
             error.message = f"facts[{self.index}]: {error.message}"
             error.args = (error.message,)
             error.details["index"] = self.index
