@@ -461,14 +461,14 @@ def test_documents_outlive_the_process_that_put_them(tmp_path):
         assert documents.get("long").text == LONG + " again"
 
 
-def test_reading_long_documents_does_not_keep_their_texts_in_memory(tmp_path):
+def test_writing_and_reading_long_documents_does_not_keep_their_texts_in_memory(tmp_path):
     with Store.open(tmp_path / "s", clock=ManualClock(0), durability="normal") as store:
         documents, memory = store.documents(), store.memory()
-        for index in range(40):
-            documents.put(f"d{index}", f"pine{index} " + "x" * 250_000)
+        documents.put("warm", "up")
         tracemalloc.start()
         try:
             for index in range(40):
+                documents.put(f"d{index}", f"pine{index} " + "x" * 250_000)
                 assert documents.get(f"d{index}").text.endswith("x")
                 assert memory.get(f"d{index}").text.endswith("x")
                 assert documents.search(f"pine{index}")[0].unit == 0
