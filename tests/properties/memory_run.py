@@ -101,6 +101,6 @@ def everything(
             answers.append(facts)
             answers += [memory.history(fact.id, **times) for fact in facts]
             for history in ("current", "all", "historical"):
-                answers.append(memory.recall(QUERY, history=history, explain=True, **times))
+                answers.append(memory.recall(f"{QUERY} red semantic", history=history, explain=True, **times))
             answers += [memory.explain("alpha gamma", fact.id, **times) for fact in facts]
     return answers
