@@ -80,8 +80,6 @@ class Documents:
             lambda draft: plan_put(
                 draft, content, keyed, if_version=wanted, replace_facts=self._replace_facts
             ),
-            # A replacement erases what others in the same transaction might still be saying of the id.
-            alone=True,
         )
         if reply.outcome == "replaced":
             self._space.log.scrub()
@@ -95,7 +93,7 @@ class Documents:
         """
         checked_id(id)
         wanted = checked_version(if_version)
-        found = self._space.write(lambda draft: plan_delete(draft, id, wanted), alone=True)
+        found = self._space.write(lambda draft: plan_delete(draft, id, wanted))
         # Also when there was none: an earlier erasure's last step may still be waiting.
         self._space.log.scrub()
         return found

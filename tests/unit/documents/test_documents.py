@@ -176,6 +176,27 @@ def test_of_writers_that_all_expect_the_same_version_one_wins(documents):
     assert documents.get("a").version == 2
 
 
+def test_writers_at_once_lose_no_version_and_leave_one_text(documents):
+    outcomes: list[str] = []
+
+    def write(writer: int) -> None:
+        for turn in range(5):
+            outcomes.append(documents.put("shared", f"text {writer} {turn}").outcome)
+            documents.put(f"own {writer}", f"own text {turn}", idempotency_key=f"{writer} {turn}")
+            outcomes.append("deleted" if turn == 2 and documents.delete(f"own {writer}") else "")
+
+    threads = [threading.Thread(target=write, args=(index,)) for index in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (outcomes.count("created"), outcomes.count("replaced"), outcomes.count("deleted")) == (1, 19, 4)
+    assert documents.get("shared").version == 20
+    assert [documents.get(f"own {writer}").version for writer in range(4)] == [2] * 4
+    assert documents.index.unit_count == 5
+    assert documents.list().total == 5
+
+
 # Facts beside documents
 
 
