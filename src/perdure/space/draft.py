@@ -221,12 +221,12 @@ class Draft:
         return isinstance(self._base, Draft) and self._base.holds(number)
 
     def is_spoken_of(self, numbers: AbstractSet[int]) -> bool:
-        """Whether an earlier request of the same transaction adds a record to one of these facts."""
+        """Whether an earlier request of the same transaction adds a record to, or a link over, one of these."""
         below = self._base
         if not isinstance(below, Draft):
             return False
         named = (item.number for kept in below._receipts.values() for item in kept.record.items)
-        spoken = numbers & {*below._ends, *below._annotations, *named}
+        spoken = numbers & {*below._ends, *below._annotations, *below._above, *named}
         return bool(spoken) or below.is_spoken_of(numbers)
 
     # What a plan does.
