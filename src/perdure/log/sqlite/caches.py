@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from hashlib import blake2b
 from pathlib import Path
 from typing import NamedTuple, TypeVar
@@ -23,6 +24,7 @@ from perdure.log.sqlite.reading import read_head
 from perdure.log.sqlite.schema import CACHE
 from perdure.log.sqlite.scrubbing import drop_caches
 
+WAIT_S = 0.05  # rather no cache than store.lock held while another process writes one
 PART_BYTES = 4 << 20  # about 10 ms of writing: no lock is held over 50 ms
 _NEW = (
     "INSERT INTO snap(space, name, epoch, seq, erasures, digest, parts, ck) VALUES(?, ?, ?, ?, ?, ?, 0, ?) "
@@ -48,19 +50,15 @@ def put(access: Access, space: int, name: str, cached: Cached) -> None:
     head, blob = cached
     check = _check(space, name, head, blob)
     parts = max(1, -(-len(blob) // PART_BYTES))
-    number = _at_head(access, space, head, lambda db: _begin(db, space, name, head, check), create=True)
+    begin = partial(_begin, row=(space, name, head.epoch, head.seq, head.erasures, head.digest, check))
+    number = _at_head(access, space, head, begin, write=True)
     for position in range(parts):
         if number is None:
             return
         part = blob[position * PART_BYTES : (position + 1) * PART_BYTES]
-        last = position == parts - 1
-
-        def write(
-            db: apsw.Connection, row: tuple[int, int, bytes] = (number, position, part), *, last: bool = last
-        ) -> int | None:
-            return _put_part(db, row, parts if last else 0)
-
-        number = _at_head(access, space, head, write)
+        publish = parts if position == parts - 1 else 0
+        step = partial(_put_part, row=(number, position, part), parts=publish)
+        number = _at_head(access, space, head, step, write=True)
 
 
 def get(access: Access, space: int, name: str) -> Cached | None:
@@ -71,8 +69,7 @@ def get(access: Access, space: int, name: str) -> Cached | None:
         return None
     parts: list[bytes] = []
     for position in range(snapshot.parts):
-        place = (snapshot.number, position)
-        part = _at_head(access, space, head, lambda db, place=place: _get_part(db, place))  # type: ignore[misc]
+        part = _at_head(access, space, head, partial(_get_part, place=(snapshot.number, position)))
         if part is None:
             return None
         parts.append(part)
@@ -84,7 +81,7 @@ def get(access: Access, space: int, name: str) -> Cached | None:
 
 
 def _at_head(
-    access: Access, space: int, head: Head, work: Callable[[apsw.Connection], Result], *, create: bool = False
+    access: Access, space: int, head: Head, work: Callable[[apsw.Connection], Result], *, write: bool = False
 ) -> Result | None:
     """Run `work` on the cache file while the space's content is still that of `head`, else return None."""
     damaged = False
@@ -95,13 +92,15 @@ def _at_head(
         path = access.files.cache(generation)
         if now.seq == 0 or (now.epoch, now.erasures) != (head.epoch, head.erasures):
             return None
-        if not (create and create_private(path)) and not path.exists():
+        if write:
+            create_private(path)
+        elif not path.exists():
             return None
         try:
-            with _opened(path) as cache:
+            with _opened(path, write=write) as cache:
                 return work(cache)
-        except (apsw.BusyError, apsw.FullError):
-            return None
+        except (apsw.BusyError, apsw.FullError, apsw.SQLError):
+            return None  # SQLError: another process has created the file but not yet its tables
         except DriverError:
             damaged = True
             return None
@@ -113,19 +112,19 @@ def _at_head(
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[apsw.Connection]:
-    db = open_file(path, timeout_s=1.0)
+def _opened(path: Path, *, write: bool) -> Iterator[apsw.Connection]:
+    db = open_file(path, WAIT_S)
     try:
         # A cache may be lost but must leave no journal file behind; a scrub overwrites this file only.
-        run(db, "PRAGMA journal_mode=MEMORY", "PRAGMA synchronous=OFF", "BEGIN IMMEDIATE", *CACHE)
+        run(db, "PRAGMA journal_mode=MEMORY", "PRAGMA synchronous=OFF")
+        run(db, *(("BEGIN IMMEDIATE", *CACHE) if write else ("BEGIN",)))
         yield db
         run(db, "COMMIT")
     finally:
         db.close(True)
 
 
-def _begin(db: apsw.Connection, space: int, name: str, head: Head, check: bytes) -> int:
-    row = (space, name, head.epoch, head.seq, head.erasures, head.digest, check)
+def _begin(db: apsw.Connection, row: tuple[int, str, int, int, int, bytes, bytes]) -> int:
     return int(rows_of(db, _NEW, row)[0][0])
 
 

@@ -183,9 +183,8 @@ class SqliteLog:
         self._access.close()
 
     def _get(self, space: int, seqs: Sequence[int], head: Head) -> list[bytes | None]:
-        if not seqs:
-            return []
-        rows, generation = self._access.rows(points(len(seqs)), (space, *seqs))
+        wanted = seqs or (0,)  # no space has a record 0: the counts alone are read
+        rows, generation = self._access.rows(points(len(wanted)), (space, *wanted))
         _, _, epoch, last, erasures = rows[0]
         # A damaged count answers Moved here; the caller then reads the head, and that is checked.
         if last is None:
