@@ -174,4 +174,4 @@ def calls(draw: Any, kind: Callable[[Chooser], Call] = a_call) -> Call:
 
 
 def scripts(*, max_size: int = 25) -> st.SearchStrategy[list[Call]]:
-    return st.lists(calls(), max_size=max_size)
+    return st.lists(calls(), min_size=4, max_size=max_size)
