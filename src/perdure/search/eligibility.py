@@ -14,15 +14,19 @@ from perdure.errors import QueryLimit
 from perdure.search.query import Question, Scope
 from perdure.search.standing import column, known_columns
 from perdure.space.apply import pair_digest
-from perdure.space.state import LIVE, SpaceState
-from perdure.temporal.status import history_mask, status_at
+from perdure.space.state import SpaceState
+from perdure.temporal.status import history_mask
 
 Times = tuple[Any, Any, Any]
 ROWS_MAX = 2_000  # below, rows are walked one by one; above, a mask over all rows is faster (measured)
 
 
 class Eligibility(NamedTuple):
-    """At most one of the three restricts; none of them means every live row."""
+    """Every restriction given must hold; none of them means every live row.
+
+    `times` are the columns that decide status at the question's as_of, tested by the index only when a row
+    could enter the results. `rows` and `mask` narrow to a scope or to what was known.
+    """
 
     times: Times | None = None
     mask: NDArray[np.uint8] | None = None
@@ -36,18 +40,63 @@ def eligibility(state: SpaceState, question: Question, secret: bytes) -> Eligibi
     """Return who may be found for the question.
 
     Raises:
-        QueryLimit: the eligible rows take more than the budget's bytes, or more than its work.
+        QueryLimit: what has to be kept of the rows takes more than the budget's bytes or work.
     """
-    plain = question.known_at is None and question.scope.is_open
-    if plain and (question.history == "all" or (question.history == "current" and not state.timed)):
+    rows, mask = _narrowed(state, question, secret)
+    times: Times | None
+    if question.history == "all":
+        times = None
+    elif question.known_at is not None:
+        _, valid_to, superseded = known_columns(state, question.known_at)
+        times = (state.valid_from, valid_to, superseded)
+    else:
+        times = (state.valid_from, state.valid_to, state.superseded_from) if state.timed else None
+    if question.history == "historical":
+        # The complement of what the index can test by itself.
+        past = _not_current(state, times, question.as_of)
+        return Eligibility(mask=past if mask is None else mask & past, rows=rows)
+    if times is None and rows is None and mask is None:
         return EVERYTHING
-    if plain and question.history == "current":
-        return Eligibility(times=(state.valid_from, state.valid_to, state.superseded_from))
-    scoped = None if question.scope.is_open else numbers_in(state, question.scope, secret)
-    if scoped is not None and len(scoped) <= ROWS_MAX and question.known_at is None:
-        return Eligibility(rows=_rows(state, scoped, question))
-    _spend(question, state.next_number)
-    return Eligibility(mask=_mask(state, scoped, question))
+    return Eligibility(times, mask, rows)
+
+
+def _narrowed(
+    state: SpaceState, question: Question, secret: bytes
+) -> tuple[array[int] | None, NDArray[np.uint8] | None]:
+    """Return the rows (few) or the mask (many) of the scope and of what was known; kept between writes."""
+    known_at, scope = question.known_at, question.scope
+    if scope.is_open and known_at is None:
+        return None, None
+    key = ("narrowed", known_at, scope.key())
+    kept = state.kept.get(key)
+    if kept is None:
+        kept = _narrow(state, question, secret)
+        state.keep(key, kept)
+    rows, mask = kept
+    if mask is not None:
+        _spend(question, len(mask))
+    return rows, mask
+
+
+def _narrow(
+    state: SpaceState, question: Question, secret: bytes
+) -> tuple[array[int] | None, NDArray[np.uint8] | None]:
+    visible = None if question.known_at is None else known_columns(state, question.known_at).visible
+    if question.scope.is_open:
+        return None, visible
+    rows = _unit_rows(state, numbers_in(state, question.scope, secret))
+    if len(rows) <= ROWS_MAX:
+        return array("i", [row for row in rows if visible is None or visible[row]]), None
+    mask = np.zeros(state.next_number, dtype=np.uint8)
+    mask[np.array(rows, dtype=np.int64)] = 1
+    return None, mask if visible is None else mask & visible
+
+
+def _not_current(state: SpaceState, times: Times | None, at: int) -> NDArray[np.uint8]:
+    if times is None:
+        return np.zeros(state.next_number, dtype=np.uint8)
+    start, end, superseded = (column(one) for one in times)
+    return history_mask("historical", start, end, superseded, at)
 
 
 def numbers_in(state: SpaceState, scope: Scope, secret: bytes) -> BitMap:
@@ -68,35 +117,6 @@ def numbers_in(state: SpaceState, scope: Scope, secret: bytes) -> BitMap:
 
 def _posted(state: SpaceState, pairs: Mapping[str, Any], secret: bytes) -> list[BitMap]:
     return [state.metadata.get(pair_digest(key, value, secret), BitMap()) for key, value in pairs.items()]
-
-
-def _rows(state: SpaceState, numbers: BitMap, question: Question) -> array[int]:
-    at, history = question.as_of, question.history
-    rows = array("i")
-    for number in numbers:
-        if history != "all":
-            status = status_at(
-                state.valid_from[number], state.valid_to[number], state.superseded_from[number], at
-            )
-            if (status.value == "current") != (history == "current"):
-                continue
-        rows.extend(range(number, number + state.unit_counts.get(number, 1)))
-    return rows
-
-
-def _mask(state: SpaceState, numbers: BitMap | None, question: Question) -> NDArray[np.uint8]:
-    if question.known_at is None:
-        visible = (np.frombuffer(state.presence, dtype=np.uint8) == LIVE).view(np.uint8)
-        valid_to, superseded = column(state.valid_to), column(state.superseded_from)
-    else:
-        visible, valid_to, superseded = known_columns(state, question.known_at)
-    seen = history_mask(question.history, column(state.valid_from), valid_to, superseded, question.as_of)
-    mask: NDArray[np.uint8] = visible & seen
-    if numbers is not None:
-        scoped = np.zeros(len(mask), dtype=np.uint8)
-        scoped[np.array(_unit_rows(state, numbers), dtype=np.int64)] = 1
-        mask &= scoped
-    return mask
 
 
 def _unit_rows(state: SpaceState, numbers: BitMap) -> list[int]:

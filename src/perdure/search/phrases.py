@@ -41,10 +41,10 @@ def matched_label_rows(
 def _is_eligible(state: SpaceState, number: int, question: Question, eligible: Eligibility) -> bool:
     if not state.is_live(number):
         return False
-    if eligible.rows is not None:
-        return number in eligible.rows
-    if eligible.mask is not None:
-        return bool(eligible.mask[number])
+    if eligible.rows is not None and number not in eligible.rows:
+        return False
+    if eligible.mask is not None and not eligible.mask[number]:
+        return False
     if eligible.times is not None:
         start, end, superseded = (column[number] for column in eligible.times)
         return bool(start <= question.as_of < end and question.as_of < superseded)

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from perdure.base.canonical import canonical_json
 from perdure.policies.recency import RecencyPolicy
 from perdure.policies.relevance import RankingPolicy
 
@@ -31,6 +32,10 @@ class Scope(msgspec.Struct, frozen=True):
             and self.kind is None
             and self.filter is None
         )
+
+    def key(self) -> bytes:
+        """Return bytes that equal scopes share and no others."""
+        return canonical_json([self.subject, self.entity, list(self.tags), self.kind, self.filter])
 
 
 OPEN = Scope()

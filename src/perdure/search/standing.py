@@ -62,7 +62,20 @@ def column(values: object) -> Int64:
 
 
 def known_columns(state: SpaceState, known_at: int) -> KnownColumns:
-    """Return all facts' columns as known at an instant; hidden and forgotten ones are not visible."""
+    """Return all facts' columns as known at an instant; hidden and forgotten ones are not visible.
+
+    Kept between writes, as a conversation tends to stay at one instant.
+    """
+    key = ("known", known_at)
+    kept = state.kept.get(key)
+    if kept is None:
+        kept = _known_columns(state, known_at)
+        state.keep(key, kept)
+    found: KnownColumns = kept
+    return found
+
+
+def _known_columns(state: SpaceState, known_at: int) -> KnownColumns:
     told = np.array(state.valid_to, dtype=np.int64)
     for number, valid_to in state.told_valid_to.items():
         told[number] = valid_to

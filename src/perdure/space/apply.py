@@ -96,7 +96,7 @@ def apply_all(state: SpaceState, prepared: Iterable[Prepared], secret: bytes) ->
         handler(state, item, secret)
         # A record's own time counts, so that a state rebuilt after an erasure knows the same newest moment.
         state.newest_ingest = max(state.newest_ingest, getattr(item.record, "recorded_at", BEGINNING))
-    state.version += 1
+    state.kept = {}
 
 
 def refresh_superseded(state: SpaceState, number: int) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from array import array
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pyroaring import BitMap
 
@@ -21,6 +21,7 @@ from perdure.space.idmap import IdMap
 from perdure.temporal.columns import BEGINNING, FOREVER
 from perdure.temporal.links import Link
 
+KEPT_MAX = 8
 DEAD, LIVE, HIDDEN = 0, 1, 2
 NO_TIME = BEGINNING  # in the event column: none was told
 
@@ -99,14 +100,13 @@ def _without(table: dict[int, list[Link]], key: int, link: Link) -> None:
 
 @dataclass(slots=True)
 class SpaceState:
-    """See the module's text. `version` grows with every change, for masks kept between writes."""
+    """See the module's text."""
 
     settings: SpaceRecord
     profile: Profile
     index: LexicalIndex
     labels: Labels
     head: Head = EMPTY
-    version: int = 0
     from_snapshot: bool = False
     newest_ingest: int = BEGINNING
 
@@ -147,6 +147,7 @@ class SpaceState:
     owned: dict[int, list[int]] = field(default_factory=dict)  # seqs erased with the fact
     receipts: dict[bytes, Receipt] = field(default_factory=dict)
     blocked: set[bytes] = field(default_factory=set)
+    kept: dict[Any, Any] = field(default_factory=dict)  # what reads derived, until the next apply
     stale: set[int] = field(default_factory=set)  # facts that look different since the last apply
 
     @property
@@ -191,6 +192,13 @@ class SpaceState:
             return list(self.hidden)
         owner = self.unit_owner
         return [n for n, p in enumerate(self.presence) if p == LIVE and n not in owner]
+
+    def keep(self, key: Any, value: Any) -> None:
+        """Keep what a read derived from this very state; a few values, the oldest go first."""
+        if len(self.kept) >= KEPT_MAX:
+            # Replaced, not changed: other readers may be looking something up.
+            self.kept = dict(list(self.kept.items())[KEPT_MAX // 2 :])
+        self.kept[key] = value
 
     def memory_bytes(self) -> int:
         """Estimate the memory held, in bytes."""
