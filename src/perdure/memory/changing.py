@@ -177,7 +177,6 @@ def _inherited(draft: Draft, old: int, correction: Correction) -> FactRecord:
         event_time=known.event_time,
         metadata=known.metadata if seen is None or seen.metadata is None else seen.metadata,
         entities=known.entities,
-        extracted=known.extracted,
         tags=known.tags if seen is None else seen.tags,
         kind=known.kind if seen is None else seen.kind,
         importance=known.importance if seen is None else seen.importance,

@@ -200,7 +200,8 @@ class Memory:
             source=source,
         )
         telling = self._telling(NewFact(text=new_text, id=new_id, **given))
-        checked = {name: getattr(telling.content, name) for name in given}
+        # What an extractor finds belongs to the words, so it is never inherited.
+        checked = {name: getattr(telling.content, name) for name in (*given, "extracted")}
         correction = Correction(target, new_text, telling.units, checked, new_id)
         request = msgspec.msgpack.encode((id, text, containing)) + identity_bytes(telling)
         keyed = self._keyed("correct", idempotency_key, request)
