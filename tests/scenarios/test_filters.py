@@ -1,0 +1,167 @@
+"""Metadata equality: exact rows, one rule for types, and no value that is more than a value."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from perdure import InvalidRequest, Memory, Store
+from perdure.base.canonical import canonical_json
+from scenarios.stores import ids
+
+VALUES = [
+    None,
+    True,
+    False,
+    0,
+    1,
+    -1,
+    0.0,
+    1.0,
+    1.5,
+    10,
+    "",
+    "1",
+    "10",
+    "true",
+    "null",
+    "a",
+    "A",
+    "é",
+    "e\u0301",
+]
+VALUES += [
+    [],
+    [1],
+    [1.0],
+    [True],
+    [1, 2],
+    [2, 1],
+    {},
+    {"x": 1},
+    {"x": 1.0},
+    {"x": 1, "y": 2},
+    {"y": 2, "x": 1},
+]
+
+
+def test_two_values_match_exactly_when_their_canonical_json_is_equal(memory):
+    for n, value in enumerate(VALUES):
+        memory.remember(f"row {n}", id=f"{n:02}", metadata={"k": value, "n": n})
+    memory.remember("row without the key", id="none")
+    for wanted in VALUES:
+        same = [f"{n:02}" for n, v in enumerate(VALUES) if canonical_json(v) == canonical_json(wanted)]
+        assert ids(memory.list(filter={"k": wanted}).items) == same
+        assert sorted(ids(memory.recall("row", k=100, filter={"k": wanted}))) == same
+        assert memory.forget(matching={"k": wanted}, dry_run=True).forgotten == tuple(same)
+        assert memory.forget(filter={"k": wanted}, dry_run=True).forgotten == tuple(same)
+
+
+@pytest.mark.parametrize(
+    ("equal", "unequal"),
+    [
+        ((1, 1.0), (True, "1", [1], 1.5, None)),
+        ((True,), (1, "true", False)),
+        ((None,), (False, 0, "", "null", [], {})),
+        (([1, 2], [1.0, 2.0]), ([2, 1], [1], [[1, 2]], {"0": 1, "1": 2})),
+        (({"a": 1, "b": 2}, {"b": 2.0, "a": 1}), ({"a": 1}, {"a": 1, "b": 2, "c": 3})),
+        (("é",), ("e\u0301", "É", "é ")),
+        ((2**53 - 1,), (2**53 - 2, str(2**53 - 1))),
+        ((0, -0.0, 0.0), (False, "", None)),
+    ],
+)
+def test_equality_is_of_json_values_and_strict_in_type(memory, equal, unequal):
+    for stored, asked in itertools.product(equal, repeat=2):
+        memory.forget(all=True)
+        memory.remember("row", metadata={"k": stored})
+        assert len(memory.recall("row", filter={"k": asked})) == 1
+        for other in unequal:
+            assert memory.recall("row", filter={"k": other}) == []
+
+
+def test_several_keys_must_all_match_and_a_contradiction_is_not_possible(memory):
+    for n in range(1, 7):
+        memory.remember(f"row {n}", id=f"{n}", metadata={"team": "abc"[n % 3], "prio": n, "done": n % 2 == 0})
+    assert ids(memory.list(filter={"team": "b"}).items) == ["1", "4"]
+    assert ids(memory.list(filter={"team": "b", "done": True}).items) == ["4"]
+    assert ids(memory.list(filter={"team": "b", "done": 1}).items) == []
+    assert ids(memory.list(filter={"team": "b", "lacking": None}).items) == []
+    memory.annotate("1", metadata={"team": "c"})
+    assert ids(memory.list(filter={"team": "b"}).items) == ["4"]
+    assert ids(memory.list(filter={"team": "c"}).items) == ["1", "2", "5"]
+
+
+ODD_KEYS = [
+    "', 1) OR 1=1 --",
+    "%",
+    "_",
+    "a.b",
+    "a[0]",
+    "$",
+    "k\0",
+    "'; DROP TABLE facts; --",
+    " ",
+    "",
+    "é",
+    "{}",
+]
+
+
+@pytest.mark.parametrize("key", ODD_KEYS)
+def test_a_key_is_a_key_whatever_it_looks_like(memory, key):
+    memory.remember("row", id="a", metadata={key: 1, "other": 2})
+    memory.remember("row two", id="b", metadata={"other": 2})
+    assert ids(memory.list(filter={key: 1}).items) == ["a"]
+    assert ids(memory.list(filter={key: 2}).items) == []
+    assert memory.forget(matching={key: 1}).forgotten == ("a",)
+    assert ids(memory.list().items) == ["b"]
+
+
+@pytest.mark.parametrize("operator", ["$regex", "$EQ", "$", "$$eq", "$eq') OR 1=1 --"])
+def test_an_unknown_operator_is_an_error_and_never_dropped(memory, operator):
+    memory.remember("row", id="a", metadata={"prio": 3})
+    for asked in (
+        {operator: 3},
+        {operator: [{"prio": 3}]},
+        {"prio": {operator: 3}},
+        {"prio": 3, operator: 3},
+    ):
+        for call in (
+            lambda asked=asked: memory.recall("row", filter=asked),
+            lambda asked=asked: memory.list(filter=asked),
+            lambda asked=asked: memory.forget(filter=asked),
+        ):
+            with pytest.raises(InvalidRequest) as caught:
+                call()
+            assert caught.value.field == "filter"
+    assert memory.recall("row", filter={"prio": {"~~": 3}}) == []  # no operator: a value that no row has
+    assert ids(memory.recall("row", filter={"prio": 3})) == ["a"]
+
+
+json_values = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**53) + 1, 2**53 - 1)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@given(st.lists(json_values, min_size=1, max_size=6))
+@settings(max_examples=50, deadline=None)
+def test_any_json_value_is_found_by_itself_and_kept_as_it_was(values):
+    with Store.open(":memory:") as store:
+        memory: Memory = store.memory()
+        for n, value in enumerate(values):
+            memory.remember(f"row {n}", id=f"{n}", metadata={"k": value})
+        for n, value in enumerate(values):
+            assert memory.get(f"{n}").metadata == {"k": value}
+            same = [f"{m}" for m, v in enumerate(values) if canonical_json(v) == canonical_json(value)]
+            if isinstance(value, dict) and any(key.startswith("$") for key in value):
+                continue
+            assert ids(memory.list(filter={"k": value}).items) == same
