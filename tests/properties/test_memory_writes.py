@@ -9,10 +9,12 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from perdure import MemoryConfig
-from perdure.errors import Blocked, Conflict, InvalidRequest, NotFound
+from perdure import MemoryConfig, Store
+from perdure.errors import Blocked, Conflict, InvalidRequest, NotFound, Unavailable
+from perdure.log.memory import MemoryLog
+from perdure.log.protocol import Batch, Head
 from properties import strategies
-from properties.memory_run import CONFIGS, Space, everything, listed, millis, recalled, shown
+from properties.memory_run import CONFIGS, SECRET, Space, everything, listed, millis, recalled, shown
 from properties.strategies import IDS, NOW, Call, Drawn, scripts
 
 configs = st.sampled_from(CONFIGS)
@@ -292,6 +294,41 @@ def test_a_refused_call_leaves_nothing_behind():
     ):
         assert space.run(call) in ("conflict", "invalid_request", "not_found")
     assert everything(memory) == before
+
+
+class BreakingLog:
+    """A log that fails to append while `breaks` is set; everything else is the log's."""
+
+    name = "breaking"
+
+    def __init__(self, log: MemoryLog) -> None:
+        self._log, self.breaks = log, False
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._log, name)
+
+    def append(self, space: int, expected: Head, batch: Batch) -> Head:
+        if self.breaks:
+            raise Unavailable("the disk is away")
+        return self._log.append(space, expected, batch)
+
+
+@given(configs, scripts(), st.randoms(use_true_random=False))
+@thorough
+def test_a_write_that_the_log_refuses_changes_nothing_and_the_next_one_works(config, script, random):
+    log, whole = BreakingLog(MemoryLog(SECRET)), Space(config)
+    broken = Space(config)
+    broken.store = Store.open(log=log, clock=broken.clock)
+    broken.memory = broken.store.memory(config=config)
+    for call in script:
+        if call[0] != "advance" and random.choice((True, False)):
+            before = everything(broken.memory)
+            log.breaks = True
+            broken.run(call)
+            log.breaks = False
+            assert everything(broken.memory) == before
+        assert shown_answer(broken.run(call)) == shown_answer(whole.run(call))
+    assert everything(broken.memory) == everything(whole.memory)
 
 
 # Idempotency keys
