@@ -100,7 +100,6 @@ ODD_KEYS = [
     "_",
     "a.b",
     "a[0]",
-    "$",
     "k\0",
     "'; DROP TABLE facts; --",
     " ",
