@@ -31,6 +31,11 @@ def iso(moment: datetime | None) -> str:
     return "" if moment is None else to_iso(to_millis(moment, field="time"))
 
 
+def score(value: float) -> str:
+    """Return a score to four places, or to two digits where those would all be zeros."""
+    return f"{value:.4f}" if value >= 0.001 or value == 0 else f"{value:.1e}"
+
+
 def notes_of(fact: Fact) -> str:
     """Return what stands under a fact in a table: its id, when it holds and what it is about."""
     parts = [fact.id]
@@ -50,7 +55,7 @@ def show_hits(screen: Screen, hits: Sequence[Hit]) -> None:
     if not hits:
         screen.line("Nothing matches.")
         return
-    rows = [[f"{hit.score:.4f}", hit.status.value, hit.text] for hit in hits]
+    rows = [[score(hit.score), hit.status.value, hit.text] for hit in hits]
     screen.table(["score", "status", "text"], rows, [notes_of(hit.fact) for hit in hits])
     for hit in hits:
         if hit.explanation is not None:
@@ -114,7 +119,7 @@ def show_explanation(screen: Screen, explanation: Explanation) -> None:
         "valid to": iso(explanation.valid_to),
         "filtered by": ", ".join(explanation.filtered_by),
         "matched": ", ".join(explanation.matched_terms) or "no word",
-        "score": "none" if explanation.final_score is None else f"{explanation.final_score:.4f}",
+        "score": "none" if explanation.final_score is None else score(explanation.final_score),
     }
     screen.fields((name, value) for name, value in told.items() if value)
     _show_parts(screen, explanation)
@@ -131,8 +136,8 @@ def _show_parts(screen: Screen, explanation: Explanation) -> None:
     longest = max(value for _, value in parts)
     names = max(len(name) for name, _ in parts)
     for name, value in parts:
-        bar = "█" * round(BAR_WIDTH * value / longest) if longest else ""
-        screen.line(f"  {name.ljust(names)}  {value:8.4f}  {bar}")
+        bar = screen.block * round(BAR_WIDTH * value / longest) if longest else ""
+        screen.line(f"  {name.ljust(names)}  {score(value):>8}  {bar}")
 
 
 def _show_chain(screen: Screen, chain: Sequence[ChainLink]) -> None:

@@ -60,6 +60,7 @@ class Screen:
         from rich.console import Console  # noqa: PLC0415 - programs that read JSON need not wait for it
 
         self.console = console or Console(file=sys.stdout, highlight=False, markup=False, emoji=False)
+        self.block = "█" if self.console.encoding.startswith("utf") else "#"
 
     def line(self, text: str = "", *, style: str = "") -> None:
         self._print([(text, style)])

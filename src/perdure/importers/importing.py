@@ -12,6 +12,7 @@ from perdure.lexical.profile import get_profile
 from perdure.memory.config import MemoryConfig
 from perdure.memory.facade import BATCH_MAX
 from perdure.memory.telling import telling_of
+from perdure.model.namespace import checked_namespace
 from perdure.model.replies import Remembered
 from perdure.store import Memory, Store
 
@@ -65,6 +66,7 @@ def check_entries(
             bad.append(entry)
             continue
         try:
+            checked_namespace(entry.conversation, None)
             telling_of(entry.fact, profile, chosen.extractor)
         except InvalidRequest as error:
             bad.append(Bad(entry.place, error.message))

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import io
 import json
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
-from perdure.cli.main import app
+from perdure.cli.main import main
 
 LATEST = '{"supersession":"latest-by-subject"}'
 
@@ -49,13 +50,29 @@ def run(store_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     monkeypatch.setenv("PERDURE_STORE", str(store_path))
     monkeypatch.delenv("PERDURE_CONFIG", raising=False)
 
-    def run_(*args: str, stdin: str | bytes | None = None) -> Outcome:
-        result = CliRunner().invoke(app, list(args), input=stdin)
-        if result.exception is not None and not isinstance(result.exception, SystemExit):
-            raise result.exception
-        return Outcome(result.exit_code, result.stdout, result.stderr)
+    def run_(*args: str, stdin: str | bytes = b"") -> Outcome:
+        data = stdin.encode() if isinstance(stdin, str) else stdin
+        streams = {name: _stream() for name in ("stdout", "stderr")}
+        with monkeypatch.context() as patch:
+            patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data), encoding="utf-8"))
+            for name, stream in streams.items():
+                patch.setattr(sys, name, stream)
+            with pytest.raises(SystemExit) as ended:
+                main(list(args))
+        assert isinstance(ended.value.code, int)
+        return Outcome(ended.value.code, *(_written(stream) for stream in streams.values()))
 
     return run_
+
+
+def _stream() -> io.TextIOWrapper:
+    return io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
+
+
+def _written(stream: io.TextIOWrapper) -> str:
+    stream.flush()
+    assert isinstance(stream.buffer, io.BytesIO)
+    return stream.buffer.getvalue().decode()
 
 
 @pytest.fixture

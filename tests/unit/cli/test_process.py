@@ -52,7 +52,7 @@ def test_help_and_usage_errors_load_neither_the_engine_nor_its_arrays():
     program = (
         "import sys\nfrom perdure.cli.main import main\n"
         "try:\n    main(['--help'])\nexcept SystemExit:\n    pass\n"
-        "print(*sorted(set(sys.modules) & {'numpy', 'apsw', 'rich', 'perdure.store'}))"
+        "print(*sorted(set(sys.modules) & {'numpy', 'apsw', 'msgspec', 'perdure.store'}))"
     )
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True

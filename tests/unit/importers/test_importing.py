@@ -159,6 +159,13 @@ def test_each_conversation_is_a_principal_unless_one_is_given(store):
     assert [(name.principal, name.scope) for name in store.spaces()] == [("me", "s"), ("talk", "")]
 
 
+def test_a_conversation_whose_name_no_principal_can_have_is_bad(store):
+    entries = read(json.dumps(TALK).encode(), "a\tb.json")
+    report = import_entries(entries, Target(store), lenient=True)
+    assert "principal" in report.bad[0].reason
+    assert report.stored == 0
+
+
 def test_what_the_store_refuses_is_raised_with_its_place_and_nothing_is_stored(store):
     store.memory().remember("first", id="a")
     with pytest.raises(Conflict, match="f, line 2"):
