@@ -32,7 +32,8 @@ T = TypeVar("T")
 WRITE_ATTEMPTS = 16
 READ_ATTEMPTS = 3  # a read overtaken by three erasures in a row gives up with Busy
 GROWTH_MIN = 64  # facts by which a small space grows before it is measured again
-SNAPSHOT_RECORDS = 10_000  # a writer keeps a snapshot after as many
+SNAPSHOT_RECORDS = 10_000  # a writer keeps a snapshot after as many, and after this share of the space:
+GROWTH_SHARE = 4  # each snapshot is whole, so their cost must not grow with every ten thousand records
 SNAPSHOT_MIN = 1_000  # records that are analysed again in about 50 ms
 SNAPSHOT_SHARE = 50
 GROUP_MAX = 256  # requests that one transaction takes, so that the first does not wait for a crowd
@@ -271,7 +272,9 @@ class Space:
             raise request.error
         self._note_growth(writing=True)
         if self.records_since_snapshot >= SNAPSHOT_RECORDS:
-            self.save_snapshot()
+            view = self._view
+            if view is None or self.records_since_snapshot >= view[0].head.seq // GROWTH_SHARE:
+                self.save_snapshot()
         return cast(T, request.reply)
 
     def _next_group(self) -> list[Request[object]]:
