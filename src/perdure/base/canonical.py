@@ -126,7 +126,7 @@ def strict_json(data: bytes | str, *, field: str = "JSON") -> Any:
         raise InvalidRequest(f"{field} holds {token}; numbers must be finite", field=field)
 
     try:
-        return json.loads(data, object_pairs_hook=unique, parse_constant=no_constant)
+        value = json.loads(data, object_pairs_hook=unique, parse_constant=no_constant)
     except (ValueError, RecursionError) as error:
         if isinstance(error, InvalidRequest):
             raise
@@ -136,3 +136,15 @@ def strict_json(data: bytes | str, *, field: str = "JSON") -> Any:
             else ""
         )
         raise InvalidRequest(f"{field} is not valid JSON{where}", field=field) from error
+    _refuse_depth(value, field)
+    return value
+
+
+def _refuse_depth(value: Any, field: str) -> None:
+    level = [value]
+    for _ in range(DEPTH_MAX + 1):
+        holders = [item for item in level if isinstance(item, dict | list)]
+        if not holders:
+            return
+        level = [item for holder in holders for item in (holder.values() if type(holder) is dict else holder)]
+    raise InvalidRequest(f"{field} is nested deeper than {DEPTH_MAX} levels", field=field)

@@ -38,5 +38,5 @@ class ManualClock:
 
     def advance(self, milliseconds: int) -> int:
         """Move forward (or back, when negative) and return the new time."""
-        self._now += milliseconds
+        self._now = to_millis(self._now + milliseconds, field="milliseconds")
         return self._now

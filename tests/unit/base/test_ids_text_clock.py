@@ -1,0 +1,118 @@
+"""Ids, folded text and clocks."""
+
+from __future__ import annotations
+
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from perdure import InvalidRequest, ManualClock, SystemClock
+from perdure.base.ids import checked_id, derived_id, keyed_hash, random_secret
+from perdure.base.instants import EARLIEST, LATEST
+from perdure.base.text import folded, folded_space, shown_number
+
+
+@given(st.text())
+def test_an_id_is_1_to_256_bytes_without_controls_or_our_prefix(text):
+    wrong = (
+        not 1 <= len(text.encode()) <= 256
+        or text.startswith("perdure:")
+        or any(unicodedata.category(character) == "Cc" for character in text)
+    )
+    if wrong:
+        with pytest.raises(InvalidRequest):
+            checked_id(text)
+    else:
+        assert checked_id(text) is text
+
+
+@given(st.binary(), st.binary())
+def test_derived_ids_are_equal_exactly_when_the_content_is(a, b):
+    assert (derived_id(a) == derived_id(b)) == (a == b)
+    assert checked_id(derived_id(a)).startswith("mem-")
+    assert len(derived_id(a)) == 36
+
+
+def test_a_derived_id_is_the_same_in_every_process_and_version():
+    assert derived_id(b'{"text":"Alice lives in Paris"}') == DERIVED
+
+
+DERIVED = "mem-49dd9ce1a789d55906f354c6e7567090"
+
+
+@given(st.binary(max_size=8), st.binary(max_size=8))
+def test_keyed_hashes_depend_on_the_secret_the_use_and_the_value(a, b):
+    one, two = bytes(32), bytes([1] * 32)
+    assert (keyed_hash(one, b"use", a) == keyed_hash(one, b"use", b)) == (a == b)
+    assert keyed_hash(one, b"use", a) != keyed_hash(two, b"use", a)
+    assert keyed_hash(one, b"use", a) != keyed_hash(one, b"another use", a)
+    assert len(keyed_hash(one, b"use", a, 12)) == 12
+
+
+def test_secrets_are_random_and_of_the_size_asked():
+    assert len({random_secret() for _ in range(100)}) == 100
+    assert [len(random_secret(size)) for size in (16, 32)] == [16, 32]
+
+
+@given(st.text())
+def test_folding_is_stable_and_blind_to_case_spaces_and_spelling(text):
+    assert folded(folded(text)) == folded(text)
+    assert folded_space(folded_space(text)) == folded_space(text)
+    assert folded_space(f" \t{text}\n") == folded_space(text)
+    for spelling in ("NFC", "NFD", "NFKC", "NFKD"):
+        assert folded(unicodedata.normalize(spelling, text)) == folded(text)
+    assert folded(f"  {text}\u3000") == folded(text)
+
+
+@pytest.mark.parametrize(
+    ("a", "b"),
+    [
+        ("Café", "CAFE\u0301"),
+        ("straße", "STRASSE"),
+        ("ﬁne", "FINE"),
+        ("a \n b", "A B"),
+        ("Ⅳ", "iv"),
+        ("ΣΑΣ", "σας"),
+    ],
+)
+def test_spellings_that_a_person_calls_the_same_fold_to_the_same(a, b):
+    assert a != b
+    assert folded(a) == folded(b)
+    assert folded_space(a) != folded_space(b)
+
+
+def test_different_words_do_not_fold_to_the_same():
+    assert len({folded(text) for text in ("a", "b", "ab", "a b", "á", "1", "")}) == 7
+
+
+@pytest.mark.parametrize("number", [0, -5, 10**30, 1.5, float("inf")])
+def test_a_number_of_few_digits_is_shown_whole(number):
+    assert shown_number(number) == str(number)
+
+
+def test_a_number_of_many_digits_is_shown_by_its_size():
+    assert shown_number(10**5000) == "an integer of 16610 bits"
+    assert shown_number(-(10**5000)) == "an integer of 16610 bits"
+
+
+def test_a_manual_clock_moves_only_when_told_and_stays_in_the_calendar():
+    clock = ManualClock("2026-01-01")
+    assert clock.now() == clock.now() == 1_767_225_600_000
+    assert clock.advance(5) == clock.now() == 1_767_225_600_005
+    assert clock.advance(-10) == 1_767_225_599_995
+    clock.set("1960-01-01")
+    assert clock.now() < 0
+    clock.set(LATEST)
+    for move in (lambda: clock.advance(1), lambda: clock.set(EARLIEST - 1), lambda: clock.set(True)):
+        with pytest.raises(InvalidRequest):
+            move()
+        assert clock.now() == LATEST
+    assert ManualClock().now() == 0
+
+
+def test_the_systems_clock_tells_whole_milliseconds_of_this_age():
+    now = SystemClock().now()
+    assert type(now) is int
+    assert ManualClock("2024-01-01").now() < now < ManualClock("2200-01-01").now()
