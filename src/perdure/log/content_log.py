@@ -1,0 +1,190 @@
+"""A whole log over anything that can load a store's content and make one change of it durable."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from threading import Lock
+from typing import Protocol
+
+from perdure.errors import Busy, Unavailable
+from perdure.log.content import (
+    Change,
+    Content,
+    check_digest,
+    entries,
+    plan_append,
+    plan_space,
+    points,
+    same_content,
+)
+from perdure.log.digests import check_batch, check_key
+from perdure.log.protocol import Batch, Cached, Entry, Head
+from perdure.log.turns import ThreadTurn
+
+
+class Medium(Protocol):
+    """Where a content is kept, by one process at a time. The log calls it from one thread at a time."""
+
+    @property
+    def name(self) -> str:
+        """The backend's name."""
+        ...
+
+    def load(self) -> Content:
+        """Return the content with every committed change. The log only reads it, under its lock.
+
+        Called before every operation: keep the content, or read it anew where that is cheap enough.
+
+        Raises:
+            Corrupt: what is kept is damaged.
+            Unavailable: it cannot be read.
+        """
+        ...
+
+    def commit(self, change: Change) -> None:
+        """Make a change durable, whole or not at all; from now on `load` returns a content that has it.
+
+        A failure leaves the content as it was. The rows that the change erases are on the medium no more when
+        `scrub` has returned True.
+
+        Raises:
+            StorageFull, Unavailable: nothing was committed.
+        """
+        ...
+
+    def scrub(self) -> bool:
+        """Clean what erasures left; True when nothing is left."""
+        ...
+
+    def size_bytes(self) -> int:
+        """Return the bytes taken on the medium."""
+        ...
+
+    def close(self) -> None:
+        """Release everything; called once."""
+        ...
+
+
+class ContentLog:
+    """The Log protocol over a medium: numbering, verified reads, compare and set, keys, turns.
+
+    Caches are kept in the process alone. Spaces, rows and keys cost memory for as long as the medium keeps
+    its content.
+    """
+
+    def __init__(self, medium: Medium, *, timeout_s: float = 30.0) -> None:
+        """Use what the medium holds.
+
+        Args:
+            medium: this log's alone from now on; closed with it.
+            timeout_s: how long `writer` waits for its turn before it raises Busy.
+        """
+        self._medium = medium
+        self._secret = medium.load().secret
+        self._timeout_s = timeout_s
+        self._lock = Lock()
+        self._turn = ThreadTurn()
+        self._caches: dict[tuple[int, str], Cached] = {}
+        self._closed = False
+
+    @property
+    def secret(self) -> bytes:
+        return self._secret
+
+    @property
+    def name(self) -> str:
+        return self._medium.name
+
+    def spaces(self) -> list[int]:
+        with self._content() as content:
+            return list(range(1, len(content.spaces) + 1))
+
+    def find_space(self, name: bytes) -> int | None:
+        with self._content() as content:
+            return content.names.get(name)
+
+    def create_space(self, name: bytes, first: bytes) -> int:
+        check_key(name, field="name")
+        records, _ = check_batch(Batch(records=[first]), 0)
+        with self._content() as content:
+            change = plan_space(content, name, records[0])
+            self._medium.commit(change)
+            return change.space
+
+    def head(self, space: int) -> Head:
+        with self._content() as content:
+            return content.space(space).head
+
+    @contextmanager
+    def writer(self) -> Iterator[None]:
+        self._check_open()
+        if not self._turn.take(self._timeout_s):
+            raise Busy(f"another writer kept the turn for {self._timeout_s} seconds; try again")
+        try:
+            yield
+        finally:
+            self._turn.give()
+
+    def append(self, space: int, expected: Head, batch: Batch) -> Head:
+        records, erase = check_batch(batch, expected.seq)
+        with self._content() as content:
+            change = plan_append(content, space, expected, batch._replace(records=records), erase)
+            self._medium.commit(change)
+            if change.erase:
+                self._caches = {place: kept for place, kept in self._caches.items() if place[0] != space}
+            return change.head
+
+    def read(self, space: int, after: int, upto: int) -> Iterator[Entry]:
+        after = max(after, 0)
+        with self._content() as content:
+            found = content.space(space)
+            head, rows = found.head, found.rows[after : max(upto, 0)]
+        if after == 0 and upto >= head.seq:
+            check_digest(space, self._secret, head, rows)
+        return entries(space, after, rows)
+
+    def get(self, space: int, seqs: Sequence[int], head: Head) -> list[bytes | None]:
+        with self._content() as content:
+            return points(space, content.space(space), seqs, head)
+
+    def find(self, space: int, hashes: Sequence[bytes]) -> dict[bytes, int]:
+        with self._content() as content:
+            keys = content.space(space).keys
+            return {key: keys[key] for key in hashes if key in keys}
+
+    def scrub(self) -> bool:
+        with self._content():
+            return self._medium.scrub()
+
+    def put_cache(self, space: int, name: str, cached: Cached) -> None:
+        with self._content() as content:
+            head = content.space(space).head
+            if head.seq and same_content(head, cached.head):
+                self._caches[space, name] = Cached(cached.head, bytes(cached.blob))
+
+    def get_cache(self, space: int, name: str) -> Cached | None:
+        with self._content() as content:
+            cached = self._caches.get((space, name))
+            return cached if cached and same_content(content.space(space).head, cached.head) else None
+
+    def size_bytes(self) -> int:
+        with self._content():
+            return self._medium.size_bytes()
+
+    def close(self) -> None:
+        with self._lock:
+            if not self._closed:
+                self._closed = True
+                self._caches.clear()
+                self._medium.close()
+
+    @contextmanager
+    def _content(self) -> Iterator[Content]:
+        with self._lock:
+            self._check_open()
+            yield self._medium.load()
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise Unavailable("the log was closed; open it again")
