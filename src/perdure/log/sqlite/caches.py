@@ -15,11 +15,11 @@ from typing import NamedTuple, TypeVar
 
 import apsw
 
+from perdure.log.disk import create_private
 from perdure.log.protocol import CHECK_BYTES, Cached, Head
 from perdure.log.sqlite.access import Access
 from perdure.log.sqlite.connections import open_file, rows_of, run
 from perdure.log.sqlite.failures import DriverError
-from perdure.log.sqlite.files import create_private
 from perdure.log.sqlite.reading import read_head
 from perdure.log.sqlite.schema import CACHE
 from perdure.log.sqlite.scrubbing import drop_caches

@@ -9,17 +9,11 @@ import apsw
 
 from perdure.base.ids import random_secret
 from perdure.errors import Corrupt, InvalidRequest, WrongKey
+from perdure.log.disk import check_private, create_private, erase, sync_directory
 from perdure.log.protocol import SECRET_BYTES
 from perdure.log.sqlite.connections import open_file, open_generation, open_lock, rows_of, run
 from perdure.log.sqlite.failures import translated
-from perdure.log.sqlite.files import (
-    HighWater,
-    StoreFiles,
-    check_private,
-    create_private,
-    erase,
-    sync_directory,
-)
+from perdure.log.sqlite.files import HighWater, StoreFiles
 from perdure.log.sqlite.schema import GENERATION, LOCK, PINNED, check_version
 from perdure.log.sqlite.turns import WriterTurn
 

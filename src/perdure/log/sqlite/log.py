@@ -10,12 +10,13 @@ import apsw
 
 from perdure.errors import Conflict, Corrupt, InvalidRequest, Moved, NotFound, Unavailable
 from perdure.log.digests import ERASED_CHECK, check_batch, check_key, digest_bytes, digest_sum
+from perdure.log.disk import make_directory, warn_of_network
 from perdure.log.protocol import EMPTY, Batch, Cached, Entry, Head
 from perdure.log.sqlite import caches
 from perdure.log.sqlite.access import Access
 from perdure.log.sqlite.connections import Durability, rows_of
 from perdure.log.sqlite.creation import open_or_create
-from perdure.log.sqlite.files import StoreFiles, make_directory
+from perdure.log.sqlite.files import StoreFiles
 from perdure.log.sqlite.reading import (
     CHECKS,
     HEAD,
@@ -62,7 +63,7 @@ class SqliteLog:
         """Open the store in a directory, creating both where there is nothing.
 
         Args:
-            path: the directory; on a local disk, not a network one.
+            path: the directory; on a local disk (the logger `perdure.log` warns of a network one).
             secret: 32 bytes kept outside the store; None lets the store make and keep its own.
             durability: "full" syncs at each append; "normal" may lose the last ones when power fails.
             timeout_s: how long an operation waits for others before it raises Busy.
@@ -84,6 +85,7 @@ class SqliteLog:
         files = StoreFiles(Path(path).absolute())
         try:
             make_directory(files.directory)
+            warn_of_network(files.directory)
             turn = WriterTurn(process_lock(files), timeout_s)
         except OSError as error:
             raise Unavailable(

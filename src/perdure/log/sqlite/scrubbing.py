@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import apsw
 
+from perdure.log.disk import erase, overwrite, sync_directory
 from perdure.log.sqlite.connections import open_generation, open_lock, rows_of, run
 from perdure.log.sqlite.failures import translated
-from perdure.log.sqlite.files import StoreFiles, erase, overwrite, sync_directory
+from perdure.log.sqlite.files import StoreFiles
 
 
 def mark_dirty(files: StoreFiles, timeout_s: float) -> None:

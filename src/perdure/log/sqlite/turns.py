@@ -12,8 +12,9 @@ from typing import Protocol
 import apsw
 
 from perdure.errors import Busy
+from perdure.log.disk import create_private, open_private
 from perdure.log.sqlite.failures import translated
-from perdure.log.sqlite.files import StoreFiles, create_private, open_private
+from perdure.log.sqlite.files import StoreFiles
 from perdure.log.turns import ThreadTurn
 
 try:

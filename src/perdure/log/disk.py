@@ -1,0 +1,147 @@
+"""Files that only their owner reads: created, synced and overwritten so that it counts."""
+
+from __future__ import annotations
+
+import logging
+import os
+import stat
+from pathlib import Path
+
+from perdure.errors import InvalidRequest
+
+try:
+    import fcntl
+except ImportError:  # not a POSIX system
+    fcntl = None  # type: ignore[assignment]
+
+_ZEROS = bytes(1 << 20)
+_BINARY = getattr(os, "O_BINARY", 0)  # else Windows would translate line ends
+MOUNTS = Path("/proc/self/mountinfo")  # Linux: one line per mount, "… MAJOR:MINOR … - TYPE …"
+_NETWORK = frozenset({
+    "9p", "afs", "beegfs", "ceph", "cifs", "fuse.ceph", "fuse.glusterfs", "fuse.rclone", "fuse.s3fs",
+    "fuse.sshfs", "gfs2", "lustre", "ncpfs", "nfs", "nfs4", "ocfs2", "smb3", "smbfs",
+})  # fmt: skip
+
+log = logging.getLogger("perdure.log")
+
+
+def make_directory(directory: Path) -> None:
+    """Create the directory with mode 0700, or take an empty one and give it that mode."""
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if not any(directory.iterdir()):
+        directory.chmod(0o700)
+
+
+def warn_of_network(directory: Path, mounts: Path = MOUNTS) -> None:
+    """Log a warning when the directory lies on a network filesystem, whose locks and syncs cannot be trusted."""
+    kind = find_filesystem(directory, mounts)
+    if kind in _NETWORK:
+        log.warning(
+            "the store's directory is on a network filesystem (%s), where locks and syncs may not hold: "
+            "several processes can damage the store there. Keep it on a local disk",
+            kind,
+        )
+
+
+def find_filesystem(directory: Path, mounts: Path = MOUNTS) -> str | None:
+    """Return the type of the filesystem as the system names it; None where that cannot be told.
+
+    Known on Linux alone, and only where the mount table has the directory's own device.
+    """
+    try:
+        device = directory.stat().st_dev
+        lines = mounts.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return None
+    place = f"{os.major(device)}:{os.minor(device)}"
+    for line in lines:
+        before, _, after = line.partition(" - ")
+        if before.split(" ")[2:3] == [place] and after:
+            return after.split(" ")[0]
+    return None
+
+
+def create_private(path: Path) -> bool:
+    """Create an empty file of mode 0600; return False when it exists.
+
+    An existing file is not opened: closing it would drop this process's SQLite locks on it.
+    """
+    try:
+        descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | _BINARY, 0o600)
+    except FileExistsError:
+        return False
+    os.close(descriptor)
+    path.chmod(0o600)  # the umask may have taken more away, never less
+    return True
+
+
+def check_private(path: Path) -> None:
+    """Raise InvalidRequest when others than the owner may read the file."""
+    mode = stat.S_IMODE(path.stat().st_mode)
+    if os.name == "posix" and mode & 0o077:
+        raise InvalidRequest(
+            f"{path.name} has mode {mode:04o}: it holds the store's secret, so nobody but its owner may read "
+            "it. Run chmod 600 on it",
+            field="path",
+        )
+
+
+def open_private(path: Path) -> int:
+    """Open a file that SQLite never opens, creating it with mode 0600; return its descriptor."""
+    return os.open(path, os.O_CREAT | os.O_RDWR | _BINARY, 0o600)
+
+
+def sync(descriptor: int) -> None:
+    """Force a file's bytes down to the medium, as far as the platform can."""
+    full = getattr(fcntl, "F_FULLFSYNC", None)
+    if full is not None:
+        fcntl.fcntl(descriptor, full)
+    else:
+        os.fsync(descriptor)
+
+
+def sync_directory(directory: Path) -> None:
+    """Make creations and removals in the directory durable (a no-op where directories cannot be opened)."""
+    if os.name != "posix":
+        return
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        sync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def overwrite(path: Path) -> bool:
+    """Write zeros over all of a file's bytes, in place and synced; return False when it has none.
+
+    Never for a database or -shm file that this process has open.
+    """
+    size = size_bytes(path)
+    if size == 0:
+        return False
+    descriptor = os.open(path, os.O_RDWR | _BINARY)
+    try:
+        left = size
+        while left > 0:
+            left -= os.write(descriptor, _ZEROS[:left] if left < len(_ZEROS) else _ZEROS)
+        sync(descriptor)
+    finally:
+        os.close(descriptor)
+    return True
+
+
+def erase(path: Path) -> None:
+    """Overwrite a file, then unlink it; where unlinking is refused, leave it empty."""
+    overwrite(path)
+    try:
+        path.unlink(missing_ok=True)
+    except PermissionError:
+        os.truncate(path, 0)
+
+
+def size_bytes(path: Path) -> int:
+    """Return a file's size, 0 when there is none."""
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0
