@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from perdure.base.canonical import decode_json
 from perdure.log.records import FactRecord
-from perdure.policies.supersession import Arrival, SupersessionPolicy, checked_decision
+from perdure.policies.supersession import Arrival, ExplicitOnly, SupersessionPolicy, checked_decision
 from perdure.space.draft import Draft
 from perdure.temporal.links import Link, LinkKind, closes_cycle
 from perdure.temporal.slots import neighbours, overtaken, overtaking
@@ -81,6 +81,8 @@ def policy_links(draft: Draft, fact: FactRecord, policy: SupersessionPolicy) -> 
     Links that would close a cycle, and links that are there already, are left out.
     """
     assert fact.subject is not None
+    if isinstance(policy, ExplicitOnly):
+        return []  # it decides so whatever it is shown
     slot = DraftSlot(draft, fact, draft.slot(fact.subject))
     arrival = Arrival(
         id=fact.id,
