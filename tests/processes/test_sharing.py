@@ -10,6 +10,8 @@ from scenarios.stores import ids, texts
 
 MARKER = "XQZ-canary-7731"
 
+pytestmark = pytest.mark.slow  # each process takes most of a second to start
+
 WRITER = """
 import sys
 from perdure import Memory
