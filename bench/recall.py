@@ -131,7 +131,7 @@ def _measure_plain(folder: Path, facts: Sequence[str], queries: Sequence[str], r
         memory, documents = store.memory(), store.documents()
         rate = fill(memory, facts)
         different = sum(not _same(memory, documents, query) for query in queries)
-        state = memory._space.read(lambda state, _: state)  # noqa: SLF001 - below the public interface on purpose
+        state = memory._space.read(lambda state, _: state)
         index, profile = state.index, state.profile
         searched = timed(lambda query: index.search(profile.query_terms(query), 10), queries)
         report.row("index search, text in, row numbers out", searched, SEARCH_BARS.get(len(facts)))
@@ -144,7 +144,9 @@ def _measure_plain(folder: Path, facts: Sequence[str], queries: Sequence[str], r
         over = ratio(memory.recall, documents.search, queries)
         more = ratio(lambda query: memory.recall(query, explain=True), memory.recall, queries)
     report.say()
-    report.say(f"- recall ÷ document search: {over:.2f} (bar 1.05); different results on {different} of {len(queries)} queries")
+    report.say(
+        f"- recall ÷ document search: {over:.2f} (bar 1.05); different results on {different} of {len(queries)} queries"
+    )
     report.say(f"- explain ÷ recall: {more:.2f} (bar 3)")
     report.say(f"- remembered in batches of 100: {rate:,.0f} facts/s (bar 20,000)")
     return recalled.mean
@@ -174,7 +176,9 @@ def _measure_rivals(
     folder: Path, facts: Sequence[str], queries: Sequence[str], recall_mean: float, report: Report
 ) -> None:
     report.say()
-    report.say("| beside it | mean µs | p50 | p95 | ÷ recall | queries |\n| --- | --- | --- | --- | --- | --- |")
+    report.say(
+        "| beside it | mean µs | p50 | p95 | ÷ recall | queries |\n| --- | --- | --- | --- | --- | --- |"
+    )
     for name, (build, rows_max) in RIVALS.items():
         if len(facts) > rows_max:
             report.say(f"| {name} | not run at this size | | | | |")
@@ -195,7 +199,9 @@ def _measure_rivals(
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--rows", type=int, action="append", help="a size; may be given several times")
     parser.add_argument("--no-rivals", action="store_true")
     parser.add_argument("--out", type=Path, help="also write the report to this file")

@@ -34,7 +34,9 @@ OPEN_BARS = {100_000: 0.3, 1_000_000: 2.5}
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--rows", type=int, default=100_000)
     parser.add_argument("--kind", action="append", choices=KINDS, help="only these stores")
     parser.add_argument("--out", type=Path, help="also write the report to this file")
@@ -77,7 +79,11 @@ def _singles(folder: Path, report: Report) -> None:
     bare.close()
     ours, theirs = (sorted(side)[SINGLES // 2] / 1000 for side in times)
     slow_disk = fsync_p50_ms(folder) >= 1.0
-    bar = "bar 1.3" if slow_disk else f"{ours - theirs:.0f} µs above it, bar 250 µs as an fsync takes under 1 ms"
+    bar = (
+        "bar 1.3"
+        if slow_disk
+        else f"{ours - theirs:.0f} µs above it, bar 250 µs as an fsync takes under 1 ms"
+    )
     report.say(
         f"\n- single remember {ours:.0f} µs, bare insert {theirs:.0f} µs in the median: {ours / theirs:.2f} ({bar})"
     )
@@ -85,7 +91,9 @@ def _singles(folder: Path, report: Report) -> None:
 
 def _stores(folder: Path, rows: int, kinds: Sequence[str], report: Report) -> None:
     report.say(f"\n## {rows:,} facts of 24 words\n")
-    report.say("| store | facts/s in batches of 100, documents one by one | open from snapshot, s | without, s | memory, bytes a fact |")
+    report.say(
+        "| store | facts/s in batches of 100, documents one by one | open from snapshot, s | without, s | memory, bytes a fact |"
+    )
     report.say("| --- | --- | --- | --- | --- |")
     empty = _child("empty", folder, rows)["resident"]
     for kind in kinds:
@@ -102,7 +110,9 @@ def _stores(folder: Path, rows: int, kinds: Sequence[str], report: Report) -> No
             f"| {kind} | {filled['rate']:,.0f} | {opened['seconds']:.3f}{bars} | {slow['seconds']:.2f} | "
             f"{each:.0f}{memory_bar} |"
         )
-    report.say(f"\nAn empty process that has imported the package and its driver takes {empty / 2**20:.1f} MiB.")
+    report.say(
+        f"\nAn empty process that has imported the package and its driver takes {empty / 2**20:.1f} MiB."
+    )
 
 
 def _child(what: str, folder: Path, rows: int) -> dict[str, float]:
