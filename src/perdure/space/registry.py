@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
+from typing import NamedTuple
+from weakref import WeakValueDictionary
 
 from perdure.base.clock import Clock
 from perdure.log.protocol import Log
 from perdure.model.namespace import Namespace
 from perdure.space.space import Settings, Space
+
+
+class _Loaded(NamedTuple):
+    space: Space
+    size_bytes: int  # as last measured
 
 
 class Registry:
@@ -17,8 +24,9 @@ class Registry:
 
     def __init__(self, log: Log, clock: Clock, bytes_max: int) -> None:
         self._log, self._clock, self._max = log, clock, bytes_max
-        self._spaces: dict[Namespace, Space] = {}
-        self._loaded: OrderedDict[Namespace, int] = OrderedDict()  # bytes as last measured, idle ones first
+        # A name that was only asked for is forgotten with its last handle; what is loaded stays for the next.
+        self._spaces: WeakValueDictionary[Namespace, Space] = WeakValueDictionary()
+        self._loaded: OrderedDict[Namespace, _Loaded] = OrderedDict()  # idle ones first
         self._total = 0
         self._lock = threading.Lock()
 
@@ -38,8 +46,9 @@ class Registry:
         Only a writer keeps snapshots of what it drops: a read does not write.
         """
         with self._lock:
-            self._total += active.memory_bytes - self._loaded.pop(active.namespace, 0)
-            self._loaded[active.namespace] = active.memory_bytes
+            before = self._loaded.pop(active.namespace, None)
+            self._total += active.memory_bytes - (0 if before is None else before.size_bytes)
+            self._loaded[active.namespace] = _Loaded(active, active.memory_bytes)
             idle = self._take_idle(active)
         for space in idle:
             if writing:
@@ -52,19 +61,19 @@ class Registry:
         chances = len(self._loaded)
         while self._total > self._max and len(self._loaded) > 1:
             namespace = next(iter(self._loaded))
-            space = self._spaces[namespace]
+            space = self._loaded[namespace].space
             if space is active or (space.used and chances > 0):
                 space.used = False
                 chances -= 1
                 self._loaded.move_to_end(namespace)
                 continue
-            self._total -= self._loaded.pop(namespace)
+            self._total -= self._loaded.pop(namespace).size_bytes
             idle.append(space)
         return idle
 
     def save_all(self) -> None:
         """Keep a snapshot of every loaded space that has changed since its last one."""
         with self._lock:
-            spaces = list(self._spaces.values())
+            spaces = [loaded.space for loaded in self._loaded.values()]
         for space in spaces:
             space.save_snapshot()
