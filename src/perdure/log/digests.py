@@ -18,22 +18,23 @@ from perdure.log.protocol import CHECK_BYTES, DIGEST_BYTES, KEY_BYTES, Batch, He
 ERASED_CHECK = bytes(CHECK_BYTES)  # beside zeroed bytes: the mark of an erased record
 _MODULUS = 1 << (8 * DIGEST_BYTES)
 _FEW = 32  # below this many, adding integers is faster than adding columns of an array
-_place = Struct("<QQ").pack
 _number = Struct("<Q").pack
+place = Struct("<QQ").pack  # (space, seq) as a checksum begins with them
+# Copying a hash costs less than making one, and with a key saves hashing that key again.
+new_check = blake2b(digest_size=CHECK_BYTES).copy
 
 
 def checksum(space: int, seq: int, data: bytes) -> bytes:
     """Return the 16-byte blake2b of (space, seq, data): space and seq as unsigned 64-bit little-endian."""
-    return blake2b(_place(space, seq) + data, digest_size=CHECK_BYTES).digest()
+    hashed = new_check()
+    hashed.update(place(space, seq))
+    hashed.update(data)
+    return hashed.digest()
 
 
 def checksums(space: int, after: int, records: Sequence[bytes]) -> list[bytes]:
     """Return the checksums of records that take the seqs after + 1, after + 2, … in order."""
-    hashed, place = blake2b, _place
-    return [
-        hashed(place(space, seq) + data, digest_size=CHECK_BYTES).digest()
-        for seq, data in enumerate(records, after + 1)
-    ]
+    return [checksum(space, seq, data) for seq, data in enumerate(records, after + 1)]
 
 
 def entry_digest(secret: bytes, seq: int, check: bytes) -> int:
@@ -43,14 +44,18 @@ def entry_digest(secret: bytes, seq: int, check: bytes) -> int:
 
 def digest_sum(secret: bytes, entries: Iterable[tuple[int, bytes]]) -> int:
     """Return the sum of the entry digests of (seq, check) pairs; not yet reduced modulo 2**256."""
-    hashed, number = blake2b, _number
-    digests = [
-        hashed(number(seq) + check, key=secret, digest_size=DIGEST_BYTES).digest() for seq, check in entries
-    ]
+    new, number = blake2b(key=secret, digest_size=DIGEST_BYTES).copy, _number
+    digests = []
+    for seq, check in entries:
+        hashed = new()
+        hashed.update(number(seq) + check)
+        digests.append(hashed.digest())
     if len(digests) < _FEW:
         return sum(int.from_bytes(digest, "little") for digest in digests)
     limbs = np.frombuffer(b"".join(digests), dtype="<u4").reshape(len(digests), -1)
-    return sum(int(limb) << (32 * place) for place, limb in enumerate(limbs.sum(axis=0, dtype=np.uint64)))
+    return sum(
+        int(limb) << (32 * position) for position, limb in enumerate(limbs.sum(axis=0, dtype=np.uint64))
+    )
 
 
 def digest_bytes(total: int) -> bytes:

@@ -104,7 +104,7 @@ class Access:
         while True:
             link = self._pool.take()
             try:
-                rows = rows_of(link.db, sql, bindings)
+                rows = list(link.execute(sql, bindings))
             except DriverError as error:
                 self._pool.drop_stale(link, error)
                 continue

@@ -51,7 +51,7 @@ class Link:
     one, at the cost of a single read transaction.
     """
 
-    __slots__ = ("db", "generation")
+    __slots__ = ("db", "execute", "generation")
 
     def __init__(self, files: StoreFiles, timeout_s: float, durability: Durability) -> None:
         self.db = open_file(files.lock, timeout_s)
@@ -62,6 +62,7 @@ class Link:
         except BaseException:
             self.db.close()
             raise
+        self.execute = self.db.cursor().execute  # one cursor for all statements that are read to their end
 
 
 class Pool:
@@ -172,7 +173,7 @@ _inherited: list[Pool] = []
 
 def rows_of(db: apsw.Connection, sql: str, bindings: Sequence[Any] = ()) -> list[Any]:
     """Run one statement to its end and return all its rows."""
-    return db.execute(sql, bindings).fetchall()
+    return list(db.execute(sql, bindings))  # quicker than fetchall
 
 
 def run(db: apsw.Connection, *statements: str) -> None:

@@ -149,7 +149,6 @@ class SqliteLog:
         return self._entries(space, max(after, 0), upto)
 
     def get(self, space: int, seqs: Sequence[int], head: Head) -> list[bytes | None]:
-        self._access.check_open()
         if len(seqs) <= POINTS_MAX:
             return self._get(space, seqs, head)
         found = []
@@ -197,7 +196,7 @@ class SqliteLog:
             )
         found = verified_points(space, rows[1:], generation)
         try:
-            return [found[seq] for seq in seqs]
+            return list(map(found.__getitem__, seqs))
         except KeyError as error:
             seq = error.args[0]
         if 1 <= seq <= last:

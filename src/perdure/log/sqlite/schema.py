@@ -50,7 +50,6 @@ CACHE = (
 )
 
 head_place = Struct("<QQQQ").pack  # space, epoch, seq, erasures
-row_place = Struct("<QQ").pack  # space, seq
 
 
 def check_version(db: apsw.Connection, schema: str, name: str) -> None:

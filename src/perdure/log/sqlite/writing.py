@@ -11,15 +11,15 @@ from perdure.log.digests import ERASED_CHECK, advance, checksums
 from perdure.log.protocol import EMPTY, Head
 from perdure.log.sqlite.connections import rows_of
 from perdure.log.sqlite.reading import (
+    HEAD_AND_LAST_ROW,
     find_record,
     head_check,
     missing_row,
-    read_head,
+    parsed_head,
     stored_key,
     verified,
 )
 
-LAST_ROW = "SELECT coalesce(max(rid), 0) FROM log.rec"
 INSERT = "INSERT INTO log.rec VALUES(?, ?, ?, ?, ?)"
 POINT = "INSERT INTO log.key VALUES(?, ?) ON CONFLICT(h) DO UPDATE SET rid = excluded.rid"
 PUT_HEAD = "INSERT INTO log.head VALUES(?, ?, ?, ?, ?, ?) ON CONFLICT(space) DO UPDATE SET " + (
@@ -38,13 +38,16 @@ class Writing:
         self._db = db
         self._generation = generation
         self._secret = secret
-        self.last_row = int(rows_of(db, LAST_ROW)[0][0])
+        self.last_row = 0
 
     def head(self, space: int) -> Head:
-        return read_head(self._db, space, self._generation)
+        """Return the space's head; every write begins with it, since it also tells where rows go on."""
+        *head, self.last_row = rows_of(self._db, HEAD_AND_LAST_ROW, (space,))[0][2:]
+        return parsed_head(space, self._generation, head)
 
     def create_space(self, name: bytes, first: bytes) -> int:
         """Write record 1 of a new space and return the space's number: one more than the largest."""
+        self.head(0)  # of no space, but it tells the last row
         key = stored_key(0, name)
         found = find_record(self._db, self._generation, key)
         if found is not None:
