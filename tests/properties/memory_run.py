@@ -9,7 +9,7 @@ from typing import Any
 
 from perdure import ManualClock, Memory, MemoryConfig, PerdureError, Store
 from properties.memory_oracle import canonical
-from properties.strategies import NOW, Call, a_call
+from properties.strategies import NOW, Call, a_call, planting
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 SECRET = bytes(range(32))
@@ -49,7 +49,7 @@ class Space:
 
 def random_script(seed: int, size: int, kind: Callable[[Random], Call] = a_call) -> list[Call]:
     random = Random(seed)
-    return [kind(random) for _ in range(size)]
+    return planting(random) + [kind(random) for _ in range(size)]
 
 
 def shown(fact: Any) -> dict[str, Any]:

@@ -15,9 +15,20 @@ T = TypeVar("T")
 Call = tuple[str, dict[str, Any]]
 
 NOW = 100  # where clocks start, in ms
-IDS = ("a", "b", "c", "d", "e", "f", "g")
-TEXTS = ("alpha", "alpha beta", "alpha beta gamma", "Alpha  BETA", "alpha gamma delta", "alpha alpha epsilon")
-SUBJECTS = (None, "s", "s", "s", "o")
+IDS = ("a", "b", "c", "d", "e", "f", "g", "h", "i", "j")
+USUAL = IDS[:5]  # spoken of most often, so that calls meet facts that are there
+TEXTS = (
+    "alpha",
+    "alpha beta",
+    "alpha beta gamma",
+    "Alpha  BETA",
+    "alpha gamma delta",
+    "alpha alpha epsilon",
+    "beta delta",
+    "gamma gamma alpha beta",
+    "epsilon",
+)
+SUBJECTS = (None, "s", "s", "s", "s", "o")
 TIMES = (None, None, 1, 2, 3, 5, 8, 98, 101, 104, 110)
 TAGS = ((), (), ("red",), ("red", "blue"), ("blue",))
 KINDS = (None, None, "semantic", "episodic")
@@ -70,9 +81,9 @@ def a_telling(random: Chooser, *, ids: Sequence[str | None] = (*IDS, None, None)
         "event_time": random.choice(TIMES),
     }
     if random.choice(ONE_IN[4]):
-        told["valid_to"] = random.choice(TIMES)
-    if random.choice(ONE_IN[3]):
-        told["supersedes"] = [random.choice(IDS) for _ in range(random.choice((1, 1, 2)))]
+        told["valid_to"] = random.choice((2, 8, 104, 110))
+    if random.choice(ONE_IN[2]):
+        told["supersedes"] = [random.choice(USUAL) for _ in range(random.choice((1, 1, 2)))]
     if random.choice(ONE_IN[4]):
         told["entities"] = random.choice((["Ann"], ["Bob", "Ann"], ["Ann", "Bob", "Ann"]))
         told["metadata"] = random.choice(METADATA)
@@ -100,10 +111,14 @@ def remember_many(random: Chooser) -> Call:
     return "remember_many", {"facts": [a_telling(random) for _ in range(random.choice((1, 2, 2, 3)))]}
 
 
+def an_id(random: Chooser) -> str:
+    return random.choice((*IDS, *USUAL, *USUAL))
+
+
 def correct(random: Chooser) -> Call:
     told: dict[str, Any] = {"new_text": random.choice(TEXTS)}
     name = random.choice(("id", "id", "id", "text", "containing"))
-    told[name] = random.choice(IDS) if name == "id" else random.choice(("alpha beta", "gamma", "epsilon"))
+    told[name] = an_id(random) if name == "id" else random.choice(("alpha beta", "gamma", "epsilon"))
     if random.choice(ONE_IN[2]):
         told["new_id"] = random.choice(IDS)
     if random.choice(ONE_IN[4]):
@@ -117,35 +132,35 @@ def correct(random: Chooser) -> Call:
 
 def end(random: Chooser) -> Call:
     return "end", {
-        "id": random.choice(IDS),
+        "id": an_id(random),
         "at": random.choice(TIMES),
         "reason": random.choice((None, "sold")),
     }
 
 
 def retract(random: Chooser) -> Call:
-    return "retract", {"id": random.choice(IDS)}
+    return "retract", {"id": an_id(random)}
 
 
 def annotate(random: Chooser) -> Call:
     changes = an_annotation(random)
     if random.choice(ONE_IN[2]):
         changes = {"metadata": random.choice(METADATA)}
-    return "annotate", {"id": random.choice(IDS), **changes}
+    return "annotate", {"id": an_id(random), **changes}
 
 
 def forget(random: Chooser) -> Call:
-    if random.choice((True, True, False)):
-        scope: dict[str, Any] = {"ids": [random.choice(IDS) for _ in range(random.choice((0, 1, 1, 2)))]}
+    if not random.choice(ONE_IN[6]):
+        scope: dict[str, Any] = {"ids": [an_id(random) for _ in range(random.choice((0, 1, 1, 1, 2)))]}
     else:
         name, values = random.choice(SCOPES)
         scope = {name: random.choice(values)}
-    flags = {"include_chain": 4, "dry_run": 6, "soft": 2, "block": 6}
+    flags = {"include_chain": 6, "dry_run": 6, "soft": 2, "block": 12}
     return "forget", scope | {name: True for name, odds in flags.items() if random.choice(ONE_IN[odds])}
 
 
 def restore(random: Chooser) -> Call:
-    return "restore", {"ids": [random.choice(IDS) for _ in range(random.choice((1, 2, 4)))]}
+    return "restore", {"ids": [an_id(random) for _ in range(random.choice((1, 2, 4)))]}
 
 
 def unblock(random: Chooser) -> Call:
@@ -161,7 +176,7 @@ def advance(random: Chooser) -> Call:
 
 
 WRITES = (remember, remember_many, correct, end, retract, annotate, forget, restore, unblock)
-OFTEN = (*(remember,) * 5, *(correct,) * 2, *(restore,) * 2, *(advance,) * 4, *WRITES)
+OFTEN = (*(remember,) * 8, *(correct,) * 2, *(forget,) * 2, *(advance,) * 3, *WRITES)
 
 
 def a_call(random: Chooser) -> Call:
@@ -173,5 +188,22 @@ def calls(draw: Any, kind: Callable[[Chooser], Call] = a_call) -> Call:
     return kind(Drawn(draw))
 
 
-def scripts(*, max_size: int = 25) -> st.SearchStrategy[list[Call]]:
-    return st.lists(calls(), min_size=4, max_size=max_size)
+def planting(random: Chooser) -> list[Call]:
+    """Facts under the usual ids to begin with, so that later calls find something to act on."""
+    facts = [
+        {
+            **a_telling(random),
+            "id": id_,
+            "subject": random.choice(("s", "s", "o")),
+            "supersedes": [],
+            "reassert": False,
+        }
+        for id_ in USUAL
+        if random.choice((True, True, True, False))
+    ]
+    return [("remember", fact) for fact in facts]
+
+
+@st.composite
+def scripts(draw: Any, *, max_size: int = 20) -> list[Call]:
+    return planting(Drawn(draw)) + draw(st.lists(calls(), min_size=4, max_size=max_size))

@@ -13,8 +13,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from perdure import MemoryConfig
 from properties import strategies
 from properties.memory_oracle import Oracle, Refused
-from properties.memory_run import CONFIGS, Space, listed, millis, recalled, shown
-from properties.strategies import IDS, Call, a_call, calls
+from properties.memory_run import CONFIGS, Space, listed, millis, random_script, recalled, shown
+from properties.strategies import IDS, Call, calls, scripts
 
 AS_OFS = (None, 0, 2, 5, 99, 102, 150)
 KNOWN_ATS = (None, 99, 100, 102, 105)
@@ -130,9 +130,11 @@ class MemoryMachine(RuleBasedStateMachine):
         super().__init__()
         self.both: SideBySide
 
-    @initialize(config=st.sampled_from(CONFIGS))
-    def open(self, config: MemoryConfig) -> None:
+    @initialize(config=st.sampled_from(CONFIGS), facts=scripts(max_size=4))
+    def open(self, config: MemoryConfig, facts: list[Call]) -> None:
         self.both = SideBySide(config)
+        for call in facts:
+            self.both.run(call)
 
     @rule(call=calls(strategies.remember))
     def remember(self, call: Call) -> None:
@@ -176,23 +178,23 @@ class MemoryMachine(RuleBasedStateMachine):
 
 
 TestMemoryAgainstPlainLists = MemoryMachine.TestCase
-TestMemoryAgainstPlainLists.settings = settings(max_examples=120, stateful_step_count=25, deadline=None)
+TestMemoryAgainstPlainLists.settings = settings(max_examples=50, stateful_step_count=25, deadline=None)
 
 
 def live_through(seed: int, steps: int) -> None:
     random = Random(seed)
     both = SideBySide(random.choice(CONFIGS))
-    for _ in range(steps):
-        both.run(a_call(random))
+    for call in random_script(seed, steps):
+        both.run(call)
         both.check(random.choice(AS_OFS), random.choice(KNOWN_ATS))
 
 
 def test_hundreds_of_random_histories_read_the_same_in_memory_and_in_plain_lists():
-    for seed in range(400):
-        live_through(seed, 30)
+    for seed in range(250):
+        live_through(seed, 25)
 
 
 @pytest.mark.soak
 def test_tens_of_thousands_of_random_histories_read_the_same_in_memory_and_in_plain_lists():
     for seed in range(1_000, 31_000):
-        live_through(seed, 30)
+        live_through(seed, 25)
