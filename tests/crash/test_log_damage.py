@@ -155,3 +155,38 @@ def test_a_damaged_cache_is_dropped(tmp_path):
         log.put_cache(space, "state", cached)
         assert log.get_cache(space, "state") == cached
     log.close()
+
+
+def damaged_copy(store, directory, statement, *bindings):
+    """Copy the store and run a statement that no log would run; return the copy's directory."""
+    shutil.copytree(store, directory)
+    db = apsw.Connection(str(directory / "gen-1.db"))
+    db.execute("PRAGMA ignore_check_constraints = ON")
+    db.execute(statement, bindings)
+    db.close()
+    return directory
+
+
+@pytest.mark.parametrize("value", ["text", 7.5, -1, 2**40, b"", b"blob"])
+@pytest.mark.parametrize(
+    ("table", "column", "which"),
+    [
+        *(("rec", column, "space = 1 AND seq = 40") for column in ("space", "seq", "data", "ck")),
+        *(("head", column, "space = 1") for column in ("epoch", "seq", "erasures", "digest", "ck")),
+    ],
+)
+def test_a_column_of_another_value_or_type_is_reported(store, tmp_path, table, column, which, value):
+    statement = f"UPDATE {table} SET {column} = ? WHERE {which}"
+    with pytest.raises(Corrupt):
+        contents(damaged_copy(store, tmp_path / "store", statement, value))
+
+
+@pytest.mark.parametrize("rid", ["text", 7.5, -1, 2**40, 100])
+def test_a_key_that_leads_elsewhere_is_reported(store, tmp_path, rid):
+    directory = damaged_copy(store, tmp_path / "store", "UPDATE key SET rid = ?", rid)
+    log = SqliteLog.open(directory)
+    with pytest.raises(Corrupt, match="key"):
+        log.find_space(NAMES[0])
+    with pytest.raises(Corrupt, match="key"):
+        log.find(2, [NAMES[1]])
+    log.close()

@@ -139,8 +139,9 @@ class ContentLog:
         after = max(after, 0)
         with self._content() as content:
             found = content.space(space)
-            head, rows = found.head, found.rows[after : max(upto, 0)]
-        if after == 0 and upto >= head.seq:
+            head, whole = found.head, after == 0 and upto >= found.head.seq
+            rows = found.rows[after : None if whole else max(upto, 0)]  # rows past the head are damage too
+        if whole:
             check_digest(space, self._secret, head, rows)
         return entries(space, after, rows)
 

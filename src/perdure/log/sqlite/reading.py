@@ -99,19 +99,16 @@ def find_record(
     rows = rows_of(db, LOOKED_UP, (key,))
     if not rows:
         return None
-    space = rows[0][3]
-    try:
-        verified(space, rows[0], generation)
-        right = rows[0][0] == 1 if within is None else space == within
-    except (TypeError, StructError):  # the row is missing, or its columns are of any type
-        right = False
-    if not right:
+    seq, _, _, space = rows[0]
+    right = seq == 1 if within is None else space == within
+    if not right or type(space) is not int or space < 1:  # or the row is missing: then both are None
         raise Corrupt(
             f"a key of generation {generation} leads to a wrong record: keep the files, verify a copy, "
             "restore a backup",
             generation=generation,
         )
-    return space, rows[0][0]
+    verified(space, rows[0], generation)
+    return space, seq
 
 
 def read_head(db: apsw.Connection, space: int, generation: int) -> Head:
