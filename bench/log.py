@@ -3,7 +3,8 @@
     python bench/log.py [DIRECTORY]
 
 DIRECTORY (default: a temporary one) says which disk is measured. Times are the best or the median of repeated
-rounds, as the table says; rounds count this process's CPU time, medians the clock; what is compared is measured in turn, so that both sides see the same disk.
+rounds, as the table says: the best counts this process's CPU time, the median the clock. What is compared is
+measured in turn, so that both sides see the same disk.
 """
 
 from __future__ import annotations
