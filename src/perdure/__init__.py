@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from perdure.model.fact import End, Fact, Source
     from perdure.model.hit import Explanation, Hit
     from perdure.model.inputs import NewFact
-    from perdure.model.replies import Change, Changes, Forgotten, Page, Remembered
+    from perdure.model.replies import Change, Changes, Consolidated, Forgotten, Page, Remembered
     from perdure.model.status import Status
     from perdure.store import Memory, Store
 
@@ -41,6 +41,7 @@ _HOMES = {
     "Changes": "model.replies",
     "Clock": "base.clock",
     "Conflict": "errors",
+    "Consolidated": "model.replies",
     "Corrupt": "errors",
     "Document": "model.document",
     "DocumentHit": "model.document",
@@ -77,6 +78,7 @@ __all__ = [
     "Changes",
     "Clock",
     "Conflict",
+    "Consolidated",
     "Corrupt",
     "Document",
     "DocumentHit",

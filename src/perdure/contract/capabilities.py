@@ -11,8 +11,10 @@ CONTRACT_VERSION = 1
 PROFILE = "temporal-memory-v1"
 OPERATIONS = (
     "annotate",
+    "applyForgetting",
     "capabilities",
     "changes",
+    "consolidate",
     "correct",
     "end",
     "explain",
@@ -37,7 +39,7 @@ class Features(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     explain: bool = True
     history: bool = True
     purge: bool = False
-    consolidation: bool = False
+    consolidation: bool = True
     embeddings: bool = False
     embedding_dimension: int | None = None
     encryption: bool = False

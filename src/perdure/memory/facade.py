@@ -30,15 +30,16 @@ from perdure.memory.changing import (
 from perdure.memory.config import MemoryConfig
 from perdure.memory.forgetting import ForgetRules, plan_forget, plan_restore, plan_unblock
 from perdure.memory.listing import Listing
+from perdure.memory.maintenance import ConsolidateRules, plan_consolidate, policy_scope
 from perdure.memory.notifying import Notifier
 from perdure.memory.reading import Reading
 from perdure.memory.remembering import RememberRules, plan_remember, reply_of
-from perdure.memory.scopes import scope_of
+from perdure.memory.scopes import Scope, scope_of
 from perdure.memory.telling import Telling, identity_bytes, telling_of
 from perdure.model.fact import Fact, Source
 from perdure.model.hit import Explanation, Hit
 from perdure.model.inputs import NewFact
-from perdure.model.replies import Changes, Forgotten, Page, Remembered
+from perdure.model.replies import Changes, Consolidated, Forgotten, Page, Remembered
 from perdure.planning import checks
 from perdure.planning.receipts import Keyed
 from perdure.space.draft import Draft
@@ -469,14 +470,7 @@ class Memory:
         rules = ForgetRules(include_chain, dry_run, soft, block, self.config.limits.frontier)
         request = b"" if idempotency_key is None else _forget_bytes(told, rules)
         keyed = self._keyed("forget", idempotency_key, request)
-        gone, is_first = self._write(lambda draft: plan_forget(draft, scope, rules, keyed), alone=True)
-        if dry_run:
-            return Forgotten(gone, (), True, False, False)
-        # Also when nothing matched: an earlier forget's last step may still be waiting.
-        pending = not soft and not self._space.log.scrub()
-        if is_first:
-            self._notifier.forgotten(gone)
-        return Forgotten(gone, (), False, False, pending)
+        return self._forget(scope, rules, keyed)
 
     def restore(self, ids: Iterable[str], *, idempotency_key: str | None = None) -> tuple[str, ...]:
         """Bring softly forgotten facts back; return the ids that came back, sorted. Others are ignored."""
@@ -501,6 +495,65 @@ class Memory:
         names, words = _id_list(ids or (), "ids"), _text_list(texts or ())
         keyed = self._keyed("unblock", idempotency_key, msgspec.msgpack.encode((names, words)))
         return self._write(lambda draft: plan_unblock(draft, names, words, keyed), alone=True)
+
+    # Maintenance
+
+    def apply_forgetting(
+        self, *, include_chain: bool = False, dry_run: bool = True, idempotency_key: str | None = None
+    ) -> Forgotten:
+        """Remove the facts that the configuration's forgetting policy names, as `forget(ids=...)` does.
+
+        The policy sees every visible fact (no document) and is asked in the transaction that removes what it
+        names, so other writers wait for it.
+
+        Args:
+            include_chain: also every fact connected with them by supersession.
+            dry_run: remove nothing; tell what would go. The default.
+
+        Raises InvalidRequest when the policy returns no list of ids. What the policy raises passes through.
+        Either way nothing is removed.
+        """
+        for name, flag in (("include_chain", include_chain), ("dry_run", dry_run)):
+            checks.checked_flag(flag, name)
+        rules = ForgetRules(
+            include_chain, dry_run, soft=False, block=False, frontier_max=self.config.limits.frontier
+        )
+        request = msgspec.msgpack.encode((include_chain, dry_run))
+        keyed = self._keyed("apply_forgetting", idempotency_key, request)
+        return self._forget(policy_scope(self.config.forgetting_policy), rules, keyed)
+
+    def consolidate(
+        self, *, dry_run: bool = True, allow_destructive: bool = False, idempotency_key: str | None = None
+    ) -> Consolidated:
+        """Add the facts that the configuration's consolidation policy plans; each supersedes its sources.
+
+        The policy is asked in the transaction that adds them, so other writers wait for it. The sources stay
+        as history. A planned fact that is stored over the same sources already is not added again. No
+        supersession policy is asked about the new facts.
+
+        Args:
+            dry_run: add and remove nothing; tell what would be. The default.
+            allow_destructive: forget the sources where the plan asks for it too.
+
+        Raises:
+            InvalidRequest: the plan is malformed; details give the index of the offending member.
+            Blocked: a planned content was forgotten with block=True.
+            What the policy raises passes through. In each case nothing is changed.
+        """
+        for name, flag in (("dry_run", dry_run), ("allow_destructive", allow_destructive)):
+            checks.checked_flag(flag, name)
+        config = self.config
+        policy, profile = config.consolidation_policy, self._space.profile
+        rules = ConsolidateRules(policy, profile, config.extractor, dry_run, allow_destructive)
+        request = msgspec.msgpack.encode((dry_run, allow_destructive))
+        keyed = self._keyed("consolidate", idempotency_key, request)
+        reply, is_first = self._write(lambda draft: plan_consolidate(draft, rules, keyed), alone=True)
+        if allow_destructive and not dry_run:
+            self._space.log.scrub()
+        if is_first and not dry_run:
+            self._notifier.remembered(reply.created)
+            self._notifier.forgotten(reply.forgotten)
+        return reply
 
     # The rest
 
@@ -529,6 +582,16 @@ class Memory:
 
     def _keyed(self, operation: str, key: str | None, request: bytes) -> Keyed:
         return Keyed(operation, checks.checked_idempotency_key(key), request, self.config.receipt_days)
+
+    def _forget(self, scope: Scope, rules: ForgetRules, keyed: Keyed) -> Forgotten:
+        gone, is_first = self._write(lambda draft: plan_forget(draft, scope, rules, keyed), alone=True)
+        if rules.dry_run:
+            return Forgotten(gone, (), True, False, False)
+        # Also when nothing matched: an earlier forget's last step may still be waiting.
+        pending = not rules.soft and not self._space.log.scrub()
+        if is_first:
+            self._notifier.forgotten(gone)
+        return Forgotten(gone, (), False, False, pending)
 
     def _write(self, plan: Callable[[Draft], T], *, alone: bool = False) -> T:
         self._notifier.refuse_inside()

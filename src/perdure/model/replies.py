@@ -44,6 +44,18 @@ class Forgotten(msgspec.Struct, frozen=True):
     pending: bool
 
 
+class Consolidated(msgspec.Struct, frozen=True):
+    """The receipt of a consolidation; a dry run names what a real one would add and remove.
+
+    `created` are the ids of the new facts in the order of the plan, `forgotten` those of removed sources,
+    sorted.
+    """
+
+    created: tuple[str, ...]
+    forgotten: tuple[str, ...]
+    dry_run: bool
+
+
 class Page(msgspec.Struct, Generic[T], frozen=True):
     """A part of a listing. `total` counts all that match; `cursor` continues after the last item."""
 
