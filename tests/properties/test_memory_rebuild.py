@@ -15,8 +15,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from perdure import ManualClock, MemoryConfig, PerdureError, Store
+from perdure.model.namespace import Namespace
 from perdure.policies import Relevance
-from properties.memory_run import CONFIGS, SECRET, Space, everything, random_script, shown
+from perdure.space import snapshot
+from perdure.space.space import Settings
+from perdure.space.space import Space as FactSpace
+from properties.memory_run import CONFIGS, SECRET, Space, everything, random_script, shown, statuses
 from properties.strategies import NOW, Call, scripts
 
 CHOICES = [*CONFIGS, MemoryConfig(supersession="latest-by-subject", ranking=Relevance())]
@@ -94,6 +98,34 @@ def test_writing_on_a_rebuilt_state_does_what_writing_on_the_first_one_does(conf
 
 def plain(reply: Any) -> Any:
     return shown(reply) if hasattr(reply, "superseded_by") and hasattr(reply, "text") else reply
+
+
+def keep_snapshot(space: Space) -> None:
+    """Keep a snapshot of the state beside the log, however small the space is."""
+    log = space.store.log
+    for number in log.spaces():
+        config = MemoryConfig()
+        settings = Settings(config.profile, config.k1, config.b)
+        probe = FactSpace(log, Namespace(), settings, space.clock)
+        cached = probe.read(lambda state, _: snapshot.cached_state(state))
+        assert snapshot.find_state(cached) is not None
+        log.put_cache(number, snapshot.NAME, cached)
+        assert log.get_cache(number, snapshot.NAME) is not None
+
+
+def test_writing_on_a_state_from_a_snapshot_does_what_writing_on_the_first_one_does():
+    for seed in range(60):
+        random = Random(seed)
+        config = random.choice(CHOICES)
+        kept, loaded = Space(config), Space(config)
+        for call in random_script(seed, 25):
+            assert plain(loaded.run(call)) == plain(kept.run(call))
+            if random.choice((True, False)):
+                keep_snapshot(loaded)
+                loaded.store = Store.open(log=loaded.store.log, clock=loaded.clock)
+                loaded.memory = loaded.store.memory(config=config)
+                assert statuses(loaded.memory, known_at=101) == statuses(kept.memory, known_at=101)
+        assert answers(loaded, config) == answers(kept, config)
 
 
 @pytest.mark.parametrize("seed", range(12))

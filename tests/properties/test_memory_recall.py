@@ -327,6 +327,14 @@ def test_ties_come_back_in_order_of_arrival():
     assert [hit.id for hit in space.memory.recall("alpha")] == list(reversed(IDS))
 
 
+@pytest.mark.parametrize("weighing", WEIGHINGS, ids=str)
+def test_equal_final_scores_keep_the_order_of_arrival_under_every_weighing(weighing):
+    memory = Space(MemoryConfig(**weighing)).memory
+    for id_ in reversed(IDS):
+        memory.remember("alpha", id=id_, metadata={"id": id_})
+    assert [hit.id for hit in memory.recall("alpha", history="all")] == list(reversed(IDS))
+
+
 @given(scripts(), st.sampled_from(strategies.SUBJECTS[1:]), queries)
 @thorough
 def test_a_narrowed_recall_is_the_whole_one_without_the_rest(script, subject, query):
