@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -254,9 +255,22 @@ def test_flags_are_true_or_false(memory, call):
     tell(memory, "a")
     other = {"apply_forgetting": "include_chain", "consolidate": "allow_destructive"}[call]
     for name in ("dry_run", other):
-        for value in (1, 0, None, "true"):
+        for value in (1, 0, "true"):
             refused(memory, lambda name=name, value=value: getattr(memory, call)(**{name: value}), name)
     refused(memory, lambda: getattr(memory, call)(idempotency_key=""), "idempotency_key")
+
+
+def test_a_flag_that_is_none_makes_no_run_real(store):
+    memory = store.memory(
+        config=MemoryConfig(forgetting=MaxFacts(1), consolidation=Planning(merging("a", remove_sources=True)))
+    )
+    tell(memory, "a", "b")
+    before = seen(memory)
+    with suppress(InvalidRequest):  # refused, or taken as the default: either way a preview at most
+        memory.apply_forgetting(dry_run=None)
+    with suppress(InvalidRequest):
+        memory.consolidate(dry_run=None, allow_destructive=True)
+    assert seen(memory) == before
 
 
 def test_a_forgotten_text_leaves_every_file(open_store, tmp_path, backend):
