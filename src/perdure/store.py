@@ -179,7 +179,9 @@ class Store:
         """Return the memory of a checked namespace, with what its close() does."""
         chosen = _checked_config(config)
         self._check_open()
-        return Memory(self._registry.space(namespace, _settings(chosen)), chosen, on_close=on_close)
+        space = self._registry.space(namespace, _settings(chosen))
+        space.check_settings(_settings(chosen), _settings(MemoryConfig()))
+        return Memory(space, chosen, on_close=on_close)
 
     def _check_open(self) -> None:
         if self._closed:

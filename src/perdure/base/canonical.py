@@ -127,7 +127,9 @@ def strict_json(data: bytes | str, *, field: str = "JSON") -> Any:
 
     try:
         value = json.loads(data, object_pairs_hook=unique, parse_constant=no_constant)
-    except (ValueError, RecursionError) as error:
+    except RecursionError as error:
+        raise InvalidRequest(f"{field} is nested deeper than {DEPTH_MAX} levels", field=field) from error
+    except ValueError as error:
         if isinstance(error, InvalidRequest):
             raise
         where = (

@@ -14,7 +14,7 @@ from perdure.errors import InvalidRequest
 from perdure.model.document import Document, DocumentHit, Put
 from perdure.model.replies import Page
 from perdure.planning import checks
-from perdure.planning.questions import checked_equalities, checked_query
+from perdure.planning.questions import checked_filter, checked_query
 from perdure.planning.receipts import Keyed
 from perdure.search.query import Budget
 from perdure.space.space import Space
@@ -153,4 +153,4 @@ class Documents:
 
 
 def _checked_filter(value: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    return None if value is None else checked_equalities(value, "filter")
+    return None if value is None else checked_filter(value)

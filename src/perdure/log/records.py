@@ -142,6 +142,7 @@ class ReceiptRecord(_Record, frozen=True, tag=8):
     items: tuple[ReceiptItem, ...]
     recorded_at: int
     lost: bool = False
+    count: int = 0  # the answer of operations that answer with a number
 
 
 class UseRecord(_Record, frozen=True, tag=9):

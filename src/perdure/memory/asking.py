@@ -12,7 +12,7 @@ from perdure.contract import limits
 from perdure.errors import InvalidRequest
 from perdure.memory.config import HISTORIES, MemoryConfig
 from perdure.planning import checks
-from perdure.planning.questions import checked_equalities, checked_query
+from perdure.planning.questions import checked_filter, checked_query
 from perdure.search.query import OPEN, Budget, History, Question, Scope, Weighing
 
 
@@ -61,17 +61,26 @@ def checked_scope(
     entity: str | None = None,
     tags: Iterable[str] | None = None,
     kind: str | None = None,
+    pinned: bool | None = None,
     filter: Mapping[str, Any] | None = None,  # noqa: A002 - the field's name on every surface
 ) -> Scope:
     """Return a read's scope, every value checked."""
-    if subject is None and entity is None and tags is None and kind is None and filter is None:
+    if (
+        subject is None
+        and entity is None
+        and tags is None
+        and kind is None
+        and pinned is None
+        and filter is None
+    ):
         return OPEN
     return Scope(
         None if subject is None else checks.checked_name(subject, "subject"),
         None if entity is None else checks.checked_name(entity, "entity"),
         checks.checked_names(tags, "tags", limits.TAGS_MAX),
         checks.checked_kind(kind),
-        None if filter is None else checked_equalities(filter, "filter"),
+        None if filter is None else checked_filter(filter),
+        None if pinned is None else checks.checked_flag(pinned, "pinned"),
     )
 
 

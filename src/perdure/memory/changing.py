@@ -53,7 +53,7 @@ class Target:
         """
         if self.id is not None:
             return find_live(draft, self.id)
-        found = [number for number in current_numbers(draft) if self._matches(draft.fact(number).text)]
+        found = [number for number in current_numbers(draft) if self.matches(draft.fact(number).text)]
         if not found:
             raise NotFound(
                 "no current fact has that text", field="containing" if self.text is None else "text"
@@ -68,7 +68,12 @@ class Target:
             )
         return found[0]
 
-    def _matches(self, text: str) -> bool:
+    def is_current_anywhere(self, draft: Draft) -> bool:
+        """Whether the words find a current fact."""
+        return any(self.matches(draft.fact(number).text) for number in current_numbers(draft))
+
+    def matches(self, text: str) -> bool:
+        """Whether a text is the one meant, or holds the part."""
         if self.text is not None:
             return folded_space(text) == folded_space(self.text)
         assert self.containing is not None
@@ -119,14 +124,35 @@ class Correction:
     given: dict[str, Any]  # fields of FactRecord, checked
     id: str | None
 
+    def find_corrected(self, draft: Draft) -> int | None:
+        """Return the fact that this very correction has made before, when its target is named by words.
+
+        The mistake is no longer current then, so that its words no longer find it.
+        """
+        if self.target.id is not None or self.target.is_current_anywhere(draft):
+            return None
+        for number in current_numbers(draft):
+            fact = draft.fact(number)
+            if fact.text != self.text or not all(getattr(fact, name) == v for name, v in self.given.items()):
+                continue
+            for link in draft.below(number):
+                if link.kind is LinkKind.CORRECTS and self.target.matches(draft.fact(link.older).text):
+                    return number
+        return None
+
 
 def plan_correct(draft: Draft, correction: Correction, keyed: Keyed) -> tuple[ReceiptItem, bool]:
     """Plan the corrected fact; return its receipt and whether it was created now."""
     kept = keyed.find(draft)
     if kept is not None:
         return kept[0], False
+    old = correction.find_corrected(draft)
+    if old is not None:
+        return _already(draft, old, keyed), False
     old = correction.target.find(draft)
     content = _inherited(draft, old, correction)
+    if _same_telling(content, draft, old):
+        return _already(draft, old, keyed), False
     number = draft.find_number(content.id)
     if number is not None:
         if not _corrects(draft, number, old) or not _same_payload(content, draft.fact(number)):
@@ -148,10 +174,37 @@ def plan_correct(draft: Draft, correction: Correction, keyed: Keyed) -> tuple[Re
             above.append(link.newer)
     for end in draft.ends(old):
         draft.add(EndRecord(content.number, end.at, end.recorded_at, end.reason))
-    status = status_of(draft, content.number).value
-    item = ReceiptItem(content.number, "created", status, (old,), tuple(sorted(above)))
+    status = status_of(draft, content.number)
+    reason = None
+    if status is not Status.CURRENT:
+        reason = f"it corrects a version that is {status.value} now: what is current stays as it is"
+    item = ReceiptItem(content.number, "created", status.value, (old,), tuple(sorted(above)), reason)
     keyed.keep(draft, (item,))
     return item, True
+
+
+def _already(draft: Draft, number: int, keyed: Keyed) -> ReceiptItem:
+    """Answer that the fact says so already: the same correction was made before, or none is needed."""
+    item = ReceiptItem(
+        number,
+        "existing",
+        status_of(draft, number).value,
+        tuple(sorted({link.older for link in draft.below(number) if link.kind is LinkKind.CORRECTS})),
+    )
+    keyed.keep(draft, (item,))
+    return item
+
+
+def _same_telling(content: FactRecord, draft: Draft, number: int) -> bool:
+    """Whether the correction would change nothing of the fact as reads see it."""
+    known, seen = draft.fact(number), draft.annotation(number)
+    annotated = known if seen is None else seen
+    metadata = known.metadata if seen is None or seen.metadata is None else seen.metadata
+    as_seen = msgspec.structs.replace(known, metadata=metadata)
+    return payload(content, ()) == payload(as_seen, ()) and all(
+        getattr(content, name) == getattr(annotated, name)
+        for name in ("tags", "kind", "importance", "pinned")
+    )
 
 
 def _corrects(draft: Draft, newer: int, older: int) -> bool:
@@ -198,13 +251,17 @@ def _inherited(draft: Draft, old: int, correction: Correction) -> FactRecord:
 def plan_end(draft: Draft, id_: str, at: int | None, reason: str | None, keyed: Keyed) -> int:
     """Close the fact's validity at `at` (default now); return its number.
 
-    Ending again at the same instant changes nothing.
+    Ending again at the same instant, or now what has ended already, changes nothing.
     """
     kept = keyed.find(draft)
     if kept is not None:
         return kept[0].number
     number = find_live(draft, id_)
-    at = draft.now if at is None else at
+    if at is None:
+        if draft.valid_to(number) <= draft.now:
+            keyed.keep(draft, (ReceiptItem(number, "existing", ""),))
+            return number
+        at = draft.now
     start = draft.fact(number).valid_from
     if start is not None and at <= start:
         raise InvalidRequest(

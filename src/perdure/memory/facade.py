@@ -4,7 +4,6 @@ atomic write."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import datetime
 from types import TracebackType
 from typing import Any, TypeVar
 
@@ -79,9 +78,9 @@ class Memory:
         tags: Iterable[str] | None = None,
         kind: str | None = None,
         importance: float | None = None,
-        pinned: bool = False,
+        pinned: bool | None = False,
         source: Source | Mapping[str, Any] | None = None,
-        reassert: bool = False,
+        reassert: bool | None = False,
         idempotency_key: str | None = None,
     ) -> Remembered:
         """Store a fact; it is durable, and seen by every read, when this returns.
@@ -204,7 +203,7 @@ class Memory:
         # What an extractor finds belongs to the words, so it is never inherited.
         checked = {name: getattr(telling.content, name) for name in (*given, "extracted")}
         correction = Correction(target, new_text, telling.units, checked, new_id)
-        request = msgspec.msgpack.encode((id, text, containing)) + identity_bytes(telling)
+        request = msgspec.msgpack.encode((id, text, containing)) + identity_bytes(telling, given)
         keyed = self._keyed("correct", idempotency_key, request)
 
         def plan(draft: Draft) -> tuple[Remembered, bool]:
@@ -291,10 +290,11 @@ class Memory:
         entity: str | None = None,
         tags: Iterable[str] | None = None,
         kind: str | None = None,
+        pinned: bool | None = None,
         filter: Mapping[str, Any] | None = None,
         min_score: float | None = None,
         candidate_limit: int | None = None,
-        explain: bool = False,
+        explain: bool | None = False,
     ) -> list[Hit]:
         """Return the k best matching facts, best first; ties in order of arrival.
 
@@ -304,7 +304,8 @@ class Memory:
             as_of: the moment in the world that is asked about; the present when absent.
             known_at: ignore what was recorded later than this moment.
             history: `current` (default), `all`, or `historical` (everything that is not current).
-            subject, entity, tags (all of them), kind, filter (metadata equality): only facts that have these.
+            subject, entity, tags (all of them), kind, pinned, filter (metadata equality): only facts that have
+                these.
             min_score: leave out hits that score less.
             candidate_limit: how many candidates a reordering looks at, k to 4,096.
             explain: attach an Explanation to each hit.
@@ -312,7 +313,9 @@ class Memory:
         Raises:
             InvalidRequest: a malformed option, or a blank query. QueryLimit: the budget is too small.
         """
-        scope = checked_scope(subject=subject, entity=entity, tags=tags, kind=kind, filter=filter)
+        scope = checked_scope(
+            subject=subject, entity=entity, tags=tags, kind=kind, pinned=pinned, filter=filter
+        )
         question = self._asking.options(
             query, k=k, history=history, scope=scope, min_score=min_score, candidate_limit=candidate_limit
         )
@@ -332,6 +335,7 @@ class Memory:
         entity: str | None = None,
         tags: Iterable[str] | None = None,
         kind: str | None = None,
+        pinned: bool | None = None,
         filter: Mapping[str, Any] | None = None,
         min_score: float | None = None,
         candidate_limit: int | None = None,
@@ -340,7 +344,9 @@ class Memory:
 
         Raises NotFound when there is no such fact (or it was forgotten or hidden).
         """
-        scope = checked_scope(subject=subject, entity=entity, tags=tags, kind=kind, filter=filter)
+        scope = checked_scope(
+            subject=subject, entity=entity, tags=tags, kind=kind, pinned=pinned, filter=filter
+        )
         question = self._asking.options(
             query, k=k, history=history, scope=scope, min_score=min_score, candidate_limit=candidate_limit
         )
@@ -377,11 +383,12 @@ class Memory:
         entity: str | None = None,
         tags: Iterable[str] | None = None,
         kind: str | None = None,
+        pinned: bool | None = None,
         status: str | None = None,
         as_of: Instant | None = None,
         known_at: Instant | None = None,
         order: str = "ingest",
-        hidden: bool = False,
+        hidden: bool | None = False,
         limit: int | None = None,
         cursor: str | None = None,
     ) -> Page[Fact]:
@@ -393,10 +400,16 @@ class Memory:
             hidden: only the softly forgotten ones.
             limit: 1 to 1,000, 50 when absent. cursor: what the page before gave, with the same arguments.
         """
-        scope = checked_scope(subject=subject, entity=entity, tags=tags, kind=kind, filter=filter)
+        scope = checked_scope(
+            subject=subject, entity=entity, tags=tags, kind=kind, pinned=pinned, filter=filter
+        )
         moments = checked_times(as_of, known_at)
         size = limits.LIST_DEFAULT if limit is None else limit
-        return self._reading.list(Listing(scope, status, order, hidden, size, cursor, *moments).check())
+        return self._reading.list(
+            Listing(
+                scope, status, order, checks.checked_flag(hidden, "hidden"), size, cursor, *moments
+            ).check()
+        )
 
     def changes(self, since: str | None = None, *, limit: int | None = None) -> Changes:
         """Return what happened to the space's facts after the cursor `since` (None: from the start).
@@ -426,11 +439,11 @@ class Memory:
         containing: str | None = None,
         kind: str | None = None,
         filter: Mapping[str, Any] | None = None,
-        all: bool = False,
-        include_chain: bool = False,
-        dry_run: bool = False,
-        soft: bool = False,
-        block: bool = False,
+        all: bool | None = False,
+        include_chain: bool | None = False,
+        dry_run: bool | None = False,
+        soft: bool | None = False,
+        block: bool | None = False,
         idempotency_key: str | None = None,
     ) -> Forgotten:
         """Remove the facts of exactly one scope from every read and erase them from every file.
@@ -460,14 +473,13 @@ class Memory:
         if ids is not None and not isinstance(ids, str | bytes) and isinstance(ids, Iterable):
             told["ids"] = ids = list(ids)
         scope = scope_of(**told)
-        for name, flag in (
-            ("include_chain", include_chain),
-            ("dry_run", dry_run),
-            ("soft", soft),
-            ("block", block),
-        ):
-            checks.checked_flag(flag, name)
-        rules = ForgetRules(include_chain, dry_run, soft, block, self.config.limits.frontier)
+        rules = ForgetRules(
+            checks.checked_flag(include_chain, "include_chain"),
+            checks.checked_flag(dry_run, "dry_run"),
+            checks.checked_flag(soft, "soft"),
+            checks.checked_flag(block, "block"),
+            self.config.limits.frontier,
+        )
         request = b"" if idempotency_key is None else _forget_bytes(told, rules)
         keyed = self._keyed("forget", idempotency_key, request)
         return self._forget(scope, rules, keyed)
@@ -499,7 +511,11 @@ class Memory:
     # Maintenance
 
     def apply_forgetting(
-        self, *, include_chain: bool = False, dry_run: bool = True, idempotency_key: str | None = None
+        self,
+        *,
+        include_chain: bool | None = False,
+        dry_run: bool | None = True,
+        idempotency_key: str | None = None,
     ) -> Forgotten:
         """Remove the facts that the configuration's forgetting policy names, as `forget(ids=...)` does.
 
@@ -513,8 +529,9 @@ class Memory:
         Raises InvalidRequest when the policy returns no list of ids. What the policy raises passes through.
         Either way nothing is removed.
         """
-        for name, flag in (("include_chain", include_chain), ("dry_run", dry_run)):
-            checks.checked_flag(flag, name)
+        include_chain = checks.checked_flag(include_chain, "include_chain")
+        # None means the default here as everywhere, and the default removes nothing.
+        dry_run = dry_run is None or checks.checked_flag(dry_run, "dry_run")
         rules = ForgetRules(
             include_chain, dry_run, soft=False, block=False, frontier_max=self.config.limits.frontier
         )
@@ -523,7 +540,11 @@ class Memory:
         return self._forget(policy_scope(self.config.forgetting_policy), rules, keyed)
 
     def consolidate(
-        self, *, dry_run: bool = True, allow_destructive: bool = False, idempotency_key: str | None = None
+        self,
+        *,
+        dry_run: bool | None = True,
+        allow_destructive: bool | None = False,
+        idempotency_key: str | None = None,
     ) -> Consolidated:
         """Add the facts that the configuration's consolidation policy plans; each supersedes its sources.
 
@@ -540,8 +561,8 @@ class Memory:
             Blocked: a planned content was forgotten with block=True.
             What the policy raises passes through. In each case nothing is changed.
         """
-        for name, flag in (("dry_run", dry_run), ("allow_destructive", allow_destructive)):
-            checks.checked_flag(flag, name)
+        dry_run = dry_run is None or checks.checked_flag(dry_run, "dry_run")
+        allow_destructive = checks.checked_flag(allow_destructive, "allow_destructive")
         config = self.config
         policy, profile = config.consolidation_policy, self._space.profile
         rules = ConsolidateRules(policy, profile, config.extractor, dry_run, allow_destructive)
@@ -559,7 +580,7 @@ class Memory:
 
     def capabilities(self, contract_version: int = 1) -> Capabilities:
         """Return what this memory offers. Raises InvalidRequest for a contract version it does not speak."""
-        return capabilities(contract_version, self.config.profile)
+        return capabilities(contract_version, self._space.profile.name)
 
     def close(self) -> None:
         """Close the store if this memory opened it. Idempotent."""
@@ -634,13 +655,16 @@ def _text_list(values: Iterable[str]) -> list[str]:
 
 def _forget_bytes(told: Mapping[str, Any], rules: ForgetRules) -> bytes:
     """Return what tells one forget request from another."""
-    plain = {name: _plain(value) for name, value in told.items() if value is not None}
+    plain = {name: _plain(name, value) for name, value in told.items() if value is not None}
     return canonical_json([plain, rules.include_chain, rules.dry_run, rules.soft, rules.block])
 
 
-def _plain(value: Any) -> Any:
-    if isinstance(value, datetime):
-        return to_millis(value, field="scope")
+def _plain(name: str, value: Any) -> Any:
+    """Return the value in the one form that all its spellings share."""
+    if name in ("ingested_before", "event_before"):
+        return to_millis(value, field=name)
+    if name == "ids":
+        return sorted(set(value))
     if isinstance(value, Mapping):
         return checked_json(value, field="scope", bytes_max=limits.METADATA_BYTES_MAX)
     return value

@@ -118,11 +118,11 @@ def plan_restore(
 def plan_unblock(draft: Draft, ids: Sequence[str], texts: Sequence[str], keyed: Keyed) -> int:
     """Plan the lifting of blocks on these ids and texts; return how many digests were blocked."""
     if keyed.find(draft) is not None:
-        return 0
+        return keyed.count
     state = draft.state
     digests = {id_block(state, id_) for id_ in ids} | {text_block(state, text) for text in texts}
     known = sorted(digest for digest in digests if draft.is_blocked(digest))
     if known:
         draft.add(UnblockRecord(tuple(known), draft.now))
-    keyed.keep(draft, ())
+    keyed.keep(draft, (), count=len(known))
     return len(known)

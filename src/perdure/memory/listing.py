@@ -46,7 +46,6 @@ class Listing:
         checks.checked_choice(self.order, "order", ORDERS)
         if self.status is not None:
             checks.checked_choice(self.status, "status", STATUSES)
-        checks.checked_flag(self.hidden, "hidden")
         if self.hidden and self.status is not None:
             raise InvalidRequest(
                 "hidden facts have no other status: leave status or hidden out", field="status"
@@ -68,6 +67,7 @@ class Listing:
                 self.status,
                 self.order,
                 self.hidden,
+                self.scope.pinned,
                 self.as_of,
                 self.known_at,
             )
@@ -75,7 +75,13 @@ class Listing:
 
 
 def list_facts(
-    state: SpaceState, reader: FactReader, listing: Listing, *, now: int, secret: bytes, namespace: bytes
+    state: SpaceState,
+    reader: FactReader,
+    listing: Listing,
+    *,
+    now: int,
+    secret: bytes,
+    namespace: bytes,
 ) -> Page[Fact]:
     """Return one page. Documents are not facts and are not listed.
 
@@ -98,7 +104,7 @@ def _selected(state: SpaceState, listing: Listing, as_of: int, secret: bytes) ->
     known_at = listing.known_at
     if listing.hidden:
         scope = listing.scope
-        found = [n for n in state.hidden if not is_filtered(state, n, scope, secret)]
+        found = [n for n in state.hidden if n not in state.plain and not is_filtered(state, n, scope, secret)]
         return [n for n in found if known_at is None or state.ingested[n] <= known_at]
     candidates = state.numbers() if listing.scope.is_open else numbers_in(state, listing.scope, secret)
     found = [n for n in candidates if n not in state.plain and is_known(state, n, known_at)]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from perdure.errors import NotFound
+from perdure.errors import NotFound, QueryLimit
 from perdure.log.records import decode
 from perdure.memory.asking import Asking
 from perdure.memory.feed import change_of
@@ -50,7 +50,7 @@ class Reading:
             facts = _with_unit_texts(view, ranked)
             if not explain:
                 return [Hit(fact, one.score, fact.status) for fact, one in zip(facts, ranked, strict=True)]
-            explainer = Explainer(view, asked, self._secret)
+            explainer = Explainer(view, asked, self._secret, labels=not weighing.ranking.is_identity)
             return [
                 Hit(fact, one.score, fact.status, why)
                 for fact, one, why in zip(facts, ranked, explainer.returned(ranked), strict=True)
@@ -64,8 +64,9 @@ class Reading:
             number = reader.find_number(state, id_)
             if number is None or not state.is_live(number):
                 raise NotFound("no fact of this space has that id", field="id")
-            explainer = Explainer(View(state, reader, asked.as_of, asked.known_at), asked, self._secret)
             weighing = self._asking.weighing
+            view = View(state, reader, asked.as_of, asked.known_at)
+            explainer = Explainer(view, asked, self._secret, labels=not weighing.ranking.is_identity)
             ranked = rank_candidates(state, reader, asked, weighing, self._secret)
             for place, one in enumerate(ranked, 1):
                 if one.number != number:
@@ -103,6 +104,8 @@ class Reading:
     def list(self, listing: Listing) -> Page[Fact]:
         def work(state: SpaceState, reader: FactReader) -> Page[Fact]:
             now, name = self._space.now(state), self._space.namespace.key()
+            if state.next_number > self._asking.budget.work:  # each row is looked at once
+                raise QueryLimit("work", self._asking.budget.work)
             return list_facts(state, reader, listing, now=now, secret=self._secret, namespace=name)
 
         return self._space.read(work)

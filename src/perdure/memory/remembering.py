@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from perdure.base.instants import to_datetime
-from perdure.errors import Conflict, InvalidRequest
+from perdure.errors import Blocked, Conflict, InvalidRequest
 from perdure.log.records import ReceiptItem
 from perdure.memory.slots import policy_links
 from perdure.memory.telling import Telling, identify, retelling_id, same_telling
@@ -85,7 +85,7 @@ class _AtIndex:
         return self
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if self._is_batch and isinstance(error, InvalidRequest | Conflict):
+        if self._is_batch and isinstance(error, InvalidRequest | Conflict | Blocked):
             error.message = f"facts[{self.index}]: {error.message}"
             error.args = (error.message,)
             error.details["index"] = self.index

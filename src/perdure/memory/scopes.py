@@ -13,7 +13,7 @@ from perdure.base.instants import to_millis
 from perdure.base.text import folded, folded_space
 from perdure.errors import InvalidRequest
 from perdure.planning import checks
-from perdure.planning.questions import checked_equalities
+from perdure.planning.questions import checked_equalities, checked_filter
 from perdure.space.apply import pair_digest
 from perdure.space.draft import Draft
 from perdure.space.state import NO_TIME, SpaceState
@@ -128,6 +128,11 @@ def numbers_with(state: SpaceState, pairs: Mapping[str, Any], secret: bytes) -> 
     return BitMap() if found is None else found
 
 
+def _filter(value: Any) -> Scope:
+    pairs = checked_filter(value)
+    return lambda draft: list(numbers_with(draft.state, pairs, draft.secret))
+
+
 def _text(value: Any) -> Scope:
     wanted = folded_space(checked_text(value, field="text"))
     if not wanted:
@@ -158,6 +163,6 @@ _MAKERS: dict[str, Callable[[Any], Scope]] = {
     "text": _text,
     "containing": _containing,
     "kind": _kind,
-    "filter": lambda value: _matching(value, "filter"),
+    "filter": _filter,
     "all": _all,
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,7 +49,8 @@ def telling_of(fact: NewFact, profile: Profile, extractor: EntityExtractor | Non
     told_id = None if fact.id is None else checked_id(fact.id)
     if told_id in supersedes:
         raise InvalidRequest("supersedes names the fact's own id", field="supersedes")
-    if checks.checked_flag(fact.reassert, "reassert") and told_id is not None:
+    reassert = checks.checked_flag(fact.reassert, "reassert")
+    if reassert and told_id is not None:
         raise InvalidRequest("reassert goes with a derived id: leave id out", field="reassert")
     content = FactRecord(
         number=0,
@@ -70,7 +72,7 @@ def telling_of(fact: NewFact, profile: Profile, extractor: EntityExtractor | Non
     )
     canonical = payload(content, supersedes)
     return Telling(
-        content, supersedes, fact.reassert, told_id is not None, canonical, (profile.document_terms(text),)
+        content, supersedes, reassert, told_id is not None, canonical, (profile.document_terms(text),)
     )
 
 
@@ -84,8 +86,11 @@ def retelling_id(telling: Telling, earlier: int) -> str:
     return derived_id(telling.canonical + b"\0retelling %d" % earlier)
 
 
-def identity_bytes(telling: Telling) -> bytes:
-    """Return everything that was told, as bytes: what tells one request from another."""
+def identity_bytes(telling: Telling, given: Iterable[str] = ()) -> bytes:
+    """Return everything that was told, as bytes: what tells one request from another.
+
+    `given` names the fields that were given, where leaving one out is not the same as giving None.
+    """
     content = telling.content
     told = [
         content.id,
@@ -94,6 +99,7 @@ def identity_bytes(telling: Telling) -> bytes:
         content.importance,
         content.pinned,
         telling.reassert,
+        sorted(given),
     ]
     return telling.canonical + canonical_json(told)
 

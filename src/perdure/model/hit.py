@@ -7,7 +7,7 @@ from typing import Literal
 
 import msgspec
 
-from perdure.model.fact import Fact
+from perdure.model.fact import Fact, Source
 from perdure.model.status import Status
 
 Reason = Literal[
@@ -72,6 +72,7 @@ class Explanation(msgspec.Struct, frozen=True):
     within_validity: bool
     filtered_by: tuple[str, ...]
     chain: tuple[ChainLink, ...]
+    source: Source | None = None
 
     def __repr__(self) -> str:
         return f"<Explanation {self.reason}, rank {self.rank}, score {self.final_score}>"

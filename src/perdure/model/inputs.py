@@ -41,9 +41,9 @@ class NewFact(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     tags: Iterable[str] | None = None
     kind: str | None = None
     importance: float | None = None
-    pinned: bool = False
+    pinned: bool | None = False
     source: Source | Mapping[str, Any] | None = None
-    reassert: bool = False
+    reassert: bool | None = False
 
     def __repr__(self) -> str:
         return f"<NewFact {len(self.text) if isinstance(self.text, str) else 0} characters>"

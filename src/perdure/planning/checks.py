@@ -91,7 +91,10 @@ def checked_importance(value: float | None) -> float | None:
     return float(value)
 
 
-def checked_flag(value: bool, field: str) -> bool:
+def checked_flag(value: bool | None, field: str) -> bool:
+    """Return a flag; None is the same as leaving it out, so False."""
+    if value is None:
+        return False
     if not isinstance(value, bool):
         raise InvalidRequest(f"{field} must be true or false, got {type(value).__name__}", field=field)
     return value
@@ -160,7 +163,7 @@ def checked_source(value: Source | Mapping[str, Any] | None) -> SourceFields | N
     unknown = sorted(str(key) for key in set(fields) - set(SourceFields.__struct_fields__))
     if unknown:
         raise InvalidRequest(
-            f"source has {len(unknown)} unknown fields; it has uri, quote, start, end, position and actor",
+            f"source has the unknown field {unknown[0][:64]!r}; it has uri, quote, start, end, position and actor",
             field="source",
         )
     for name in ("uri", "quote", "actor"):

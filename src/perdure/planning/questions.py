@@ -9,6 +9,8 @@ from perdure.contract import limits
 from perdure.errors import InvalidRequest
 from perdure.lexical.profile import is_blank
 
+SHOWN_MAX = 64  # characters of a caller's key that an error shows
+
 
 def checked_query(query: str) -> str:
     """Return a query that asks for something: visible text of at most 65,536 bytes."""
@@ -28,16 +30,44 @@ def checked_equalities(value: Any, field: str) -> dict[str, Any]:
     found = checked_json(value, field=field, bytes_max=limits.METADATA_BYTES_MAX)
     if not found:
         raise InvalidRequest(f"{field} is empty and would match everything; name a key", field=field)
-    operators = [key for key in found if key.startswith("$")]
-    if operators:
+    operator = _find_operator(found)
+    if operator is not None:
         raise InvalidRequest(
-            f"{field} has {len(operators)} keys that begin with $; this build matches metadata by equality only",
+            f"{field} has the operator {operator[:SHOWN_MAX]!r}; this build matches metadata by equality only",
             field=field,
-        )
-    nested = [k for k, v in found.items() if isinstance(v, dict) and any(str(i).startswith("$") for i in v)]
-    if nested:
-        raise InvalidRequest(
-            f"{field} has {len(nested)} values with operators ($…); this build matches by equality only",
-            field=field,
+            operator=operator,
         )
     return found
+
+
+def checked_filter(value: Any, field: str = "filter") -> dict[str, Any]:
+    """Return a checked filter of reads: as `checked_equalities`, of plain keys.
+
+    A key that is written like a path or like a field of the fact itself is refused rather than taken
+    for a name, since such keys are to mean just that.
+    """
+    found = checked_equalities(value, field)
+    for key in found:
+        if key.startswith("@") or any(mark in key for mark in ".[]\\"):
+            raise InvalidRequest(
+                f"{field} has the key {key[:SHOWN_MAX]!r}; this build matches top-level keys of the metadata "
+                "only, no paths (a.b, a[0]) and no fields (@subject): give the whole value of the top-level "
+                "key, or use the argument of that name",
+                field=field,
+            )
+    return found
+
+
+def _find_operator(value: Any) -> str | None:
+    """Return the first key that begins with $ at any depth, or None."""
+    waiting = [value]
+    while waiting:
+        at = waiting.pop()
+        if isinstance(at, dict):
+            for key in at:
+                if key.startswith("$"):
+                    return str(key)
+            waiting.extend(at.values())
+        elif isinstance(at, list):
+            waiting.extend(at)
+    return None

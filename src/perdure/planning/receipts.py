@@ -16,6 +16,7 @@ class Keyed:
     def __init__(self, operation: str, key: str | None, request: bytes, receipt_days: int) -> None:
         self.operation, self.key, self._request = operation, key, request
         self._lifetime = receipt_days * DAY_MS
+        self.count = 0  # of the first answer, once `find` has found it
 
     def find(self, draft: Draft) -> tuple[ReceiptItem, ...] | None:
         """Return the items of the first answer, or None when the key is unused (or expired).
@@ -41,9 +42,10 @@ class Keyed:
                 kind="idempotency",
                 field="idempotency_key",
             )
+        self.count = receipt.record.count
         return receipt.record.items
 
-    def keep(self, draft: Draft, items: tuple[ReceiptItem, ...]) -> None:
+    def keep(self, draft: Draft, items: tuple[ReceiptItem, ...], *, count: int = 0) -> None:
         """Keep the answer in the same transaction, if there is a key."""
         if self.key is not None:
             draft.add(
@@ -53,6 +55,7 @@ class Keyed:
                     self._digest(draft),
                     items,
                     draft.now,
+                    count=count,
                 )
             )
 

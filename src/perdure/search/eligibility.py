@@ -111,6 +111,8 @@ def numbers_in(state: SpaceState, scope: Scope, secret: bytes) -> BitMap:
         found.append(state.kinds.get(scope.kind, BitMap()))
     if scope.filter is not None:
         found += _posted(state, scope.filter, secret)
+    if scope.pinned is not None:
+        found.append(state.pinned if scope.pinned else BitMap(state.numbers()) - state.pinned)
     numbers = BitMap.intersection(*found) if len(found) > 1 else found[0].copy()
     return numbers - state.hidden
 
@@ -143,6 +145,8 @@ def is_filtered(state: SpaceState, number: int, scope: Scope, secret: bytes) -> 
         out.append("tags")
     if scope.kind is not None and state.kind_of.get(number) != scope.kind:
         out.append("kind")
+    if scope.pinned is not None and (number in state.pinned) != scope.pinned:
+        out.append("pinned")
     if scope.filter is not None:
         pairs = set(state.pairs_of.get(number, ()))
         if any(pair_digest(key, value, secret) not in pairs for key, value in scope.filter.items()):

@@ -11,7 +11,7 @@ from perdure.model.hit import ChainLink, Explanation, Part, Reason
 from perdure.model.status import Status
 from perdure.policies.scoring import score_parts
 from perdure.search.eligibility import is_filtered
-from perdure.search.hydration import View
+from perdure.search.hydration import View, source_of
 from perdure.search.pipeline import Ranked
 from perdure.search.query import Question
 from perdure.search.standing import is_known, standing, status_of
@@ -26,7 +26,9 @@ WEIGHTS = {"lexical": 1.0, "semantic": 0.0}
 class Explainer:
     """Explains the facts of one read; what they share is worked out once."""
 
-    def __init__(self, view: View, question: Question, secret: bytes) -> None:
+    def __init__(self, view: View, question: Question, secret: bytes, *, labels: bool) -> None:
+        """`labels`: the ranking searched the words of tags and kind too."""
+        self._labels = view.state.labels if labels else None
         self._view, self._question, self._secret = view, question, secret
         profile = view.state.profile
         asked = set(profile.query_terms(question.text))
@@ -72,7 +74,13 @@ class Explainer:
         state = self._view.state
         terms = state.profile.query_terms(self._question.text)
         rows = list(range(number, number + state.unit_counts.get(number, 1)))
-        return max(state.index.scores(terms, rows))
+        score = max(state.index.scores(terms, rows))
+        return score + self._label_score(terms, number)
+
+    def _label_score(self, terms: list[str], number: int) -> float:
+        labels = self._labels
+        row = None if labels is None else labels.row_of.get(number)
+        return 0.0 if labels is None or row is None else labels.index.scores(terms, [row])[0]
 
     def _explanation(
         self, number: int, row: int, reason: Reason, rank: int | None, ranked: Ranked | None
@@ -111,6 +119,7 @@ class Explainer:
             within_validity(start, end, question.as_of),
             filtered,
             () if status is None else self._chain(number, record, status),
+            None if record.source is None else source_of(record.source),
         )
 
     def _simple(
@@ -141,6 +150,7 @@ class Explainer:
             True,
             (),
             (ChainLink(record.id, record.text, "self", False, at, Status.CURRENT),),
+            None if record.source is None else source_of(record.source),
         )
 
     def _look_up(self, rows: Sequence[int]) -> None:
@@ -156,6 +166,8 @@ class Explainer:
                         if score > 0.0
                     ]
                 )
+            if self._labels is not None:
+                held.update(row for row in rows if self._label_score(list(terms), row) > 0.0)
         self._looked_up.update(rows)
 
     def _matched(self, row: int) -> tuple[str, ...]:

@@ -144,7 +144,7 @@ class View:
             uses,
             _moment(last_used),
             state.presence[number] == HIDDEN,
-            None if record.source is None else _source(record.source),
+            None if record.source is None else source_of(record.source),
             below,
             above,
         )
@@ -172,7 +172,8 @@ def _moment(millis: int | None) -> datetime | None:
     return None if millis is None else to_datetime(millis)
 
 
-def _source(fields: SourceFields) -> Source:
+def source_of(fields: SourceFields) -> Source:
+    """Return a record's source as readers see it."""
     return Source(
         uri=fields.uri,
         quote=fields.quote,

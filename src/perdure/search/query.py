@@ -22,6 +22,7 @@ class Scope(msgspec.Struct, frozen=True):
     tags: tuple[str, ...] = ()
     kind: str | None = None
     filter: Mapping[str, Any] | None = None
+    pinned: bool | None = None
 
     @property
     def is_open(self) -> bool:
@@ -31,11 +32,14 @@ class Scope(msgspec.Struct, frozen=True):
             and not self.tags
             and self.kind is None
             and self.filter is None
+            and self.pinned is None
         )
 
     def key(self) -> bytes:
         """Return bytes that equal scopes share and no others."""
-        return canonical_json([self.subject, self.entity, list(self.tags), self.kind, self.filter])
+        return canonical_json(
+            [self.subject, self.entity, list(self.tags), self.kind, self.filter, self.pinned]
+        )
 
 
 OPEN = Scope()

@@ -111,6 +111,23 @@ class Space:
         view = self._view
         return (view or self._fresh_view())[0].profile
 
+    def check_settings(self, wanted: Settings, usual: Settings) -> None:
+        """Raise InvalidRequest when a setting that is fixed at creation is asked for otherwise now.
+
+        A setting at its usual value asks for nothing.
+        """
+        for name in ("profile", "k1", "b"):
+            value = getattr(wanted, name)
+            if value == getattr(usual, name):
+                continue
+            fixed = getattr(self._fresh_view()[0].settings, name)
+            if fixed != value:
+                raise InvalidRequest(
+                    f"{name} is {value} in the configuration, but the space was made with {fixed}, and keeps "
+                    "it: leave it out, or give the same value",
+                    field=name,
+                )
+
     @property
     def number(self) -> int | None:
         """The space's number in the log, or None while it has no records."""

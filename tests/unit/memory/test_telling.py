@@ -25,7 +25,7 @@ WHOLE = {
 SAME = [
     {"entities": ("Alice", "Paris", "Alice")},
     {"metadata": {"b": [1, {"c": None}], "a": 1.0}},
-    {"tags": {"y", "x"}},
+    {"tags": ["y", "x", "y"]},
     {"event_time": "1970-01-01T00:00:00.001Z"},
     {"supersedes": []},
     {"supersedes": None},
