@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
@@ -22,7 +22,8 @@ from perdure.planning.blocks import refuse_blocked
 from perdure.planning.receipts import Keyed
 from perdure.space.draft import Draft
 from perdure.temporal.columns import RETRACTED
-from perdure.temporal.links import LinkKind, copied_links
+from perdure.temporal.links import LinkKind, copied_links, effective_time
+from perdure.temporal.slots import neighbours
 
 UNSET = msgspec.UNSET
 SHOWN_MAX = 20  # ids that a conflict lists
@@ -123,6 +124,7 @@ class Correction:
     units: tuple[list[str], ...]
     given: dict[str, Any]  # fields of FactRecord, checked
     id: str | None
+    keeps_slots: bool  # a subject's facts follow one another by a policy
 
     def find_corrected(self, draft: Draft) -> int | None:
         """Return the fact that this very correction has made before, when its target is named by words.
@@ -161,13 +163,19 @@ def plan_correct(draft: Draft, correction: Correction, keyed: Keyed) -> tuple[Re
         keyed.keep(draft, (item,))
         return item, False
     refuse_blocked(draft, content.id, content.text)
+    if correction.keeps_slots:
+        _refuse_move(draft, old, content)
     draft.add_fact(content, correction.units)
     if content.subject is not None:
         draft.enter_slot(content.number)
     # A fact with an event time alone holds at every instant, so the mistake must not show before it either.
     dated = draft.fact(old).valid_from is not None
     above = []
-    for link in copied_links(old, content.number, draft, dated=dated):
+    for copied in copied_links(old, content.number, draft, dated=dated):
+        link = copied
+        if link.newer == content.number and link.kind is not LinkKind.CORRECTS:
+            # A correction that begins earlier than the mistake takes over from where it begins itself.
+            link = replace(link, effective_at=min(effective_time(link, draft), draft.eff(content.number)))
         # Not told: what replaces the mistake under its id is another fact, which nobody has corrected.
         draft.add_link(link)
         if link.older == content.number:
@@ -181,6 +189,34 @@ def plan_correct(draft: Draft, correction: Correction, keyed: Keyed) -> tuple[Re
     item = ReceiptItem(content.number, "created", status.value, (old,), tuple(sorted(above)), reason)
     keyed.keep(draft, (item,))
     return item, True
+
+
+def _refuse_move(draft: Draft, old: int, content: FactRecord) -> None:
+    """Refuse a correction that would put the fact elsewhere among those of its subject.
+
+    The links of the mistake stay, so a fact that leaves its place would leave a gap, or stand beside another.
+    """
+    known = draft.fact(old)
+    remedy = "forget the mistake and remember the fact anew"
+    if content.subject != known.subject:
+        if draft.above(old) or draft.below(old) or (content.subject and draft.slot(content.subject)):
+            raise InvalidRequest(
+                f"a correction cannot move a fact into or out of a subject that has other facts: {remedy}",
+                field="subject",
+            )
+        return
+    begins = content.effective_from if content.valid_from is None else content.valid_from
+    if known.subject is None or begins is None or begins == draft.eff(old):
+        return
+    before, after = neighbours(draft.slot(known.subject), draft.eff, (draft.eff(old), old))
+    too_early = before is not None and begins <= draft.eff(before)
+    too_late = after is not None and begins >= draft.eff(after)
+    if too_early or too_late or (before is not None and begins > draft.eff(old)):
+        raise InvalidRequest(
+            "a correction of valid_from must stay after the fact before it and not begin later than the mistake, "
+            f"where its subject has other facts: {remedy}",
+            field="valid_from",
+        )
 
 
 def _already(draft: Draft, number: int, keyed: Keyed) -> ReceiptItem:
@@ -199,12 +235,18 @@ def _same_telling(content: FactRecord, draft: Draft, number: int) -> bool:
     """Whether the correction would change nothing of the fact as reads see it."""
     known, seen = draft.fact(number), draft.annotation(number)
     annotated = known if seen is None else seen
-    metadata = known.metadata if seen is None or seen.metadata is None else seen.metadata
+    metadata = _seen_metadata(known, seen)
     as_seen = msgspec.structs.replace(known, metadata=metadata)
     return payload(content, ()) == payload(as_seen, ()) and all(
         getattr(content, name) == getattr(annotated, name)
         for name in ("tags", "kind", "importance", "pinned")
     )
+
+
+def _seen_metadata(told: FactRecord, seen: AnnotationRecord | None) -> bytes | None:
+    """Return the metadata as reads see it; none and empty are the same."""
+    metadata = told.metadata if seen is None or seen.metadata is None else seen.metadata
+    return None if metadata == b"{}" else metadata
 
 
 def _corrects(draft: Draft, newer: int, older: int) -> bool:
@@ -228,7 +270,7 @@ def _inherited(draft: Draft, old: int, correction: Correction) -> FactRecord:
         valid_from=known.valid_from,
         valid_to=known.valid_to,
         event_time=known.event_time,
-        metadata=known.metadata if seen is None or seen.metadata is None else seen.metadata,
+        metadata=_seen_metadata(known, seen),
         entities=known.entities,
         tags=known.tags if seen is None else seen.tags,
         kind=known.kind if seen is None else seen.kind,

@@ -41,6 +41,7 @@ from perdure.model.inputs import NewFact
 from perdure.model.replies import Changes, Consolidated, Forgotten, Page, Remembered
 from perdure.planning import checks
 from perdure.planning.receipts import Keyed
+from perdure.policies.supersession import ExplicitOnly
 from perdure.space.draft import Draft
 from perdure.space.space import Space
 
@@ -57,6 +58,7 @@ class Memory:
         self._space, self.config = space, config
         self._asking = Asking(config)
         self._reading = Reading(space, self._asking)
+        self._keeps_slots = not isinstance(config.supersession_policy, ExplicitOnly)
         self._rules = RememberRules(config.supersession_policy, config.on_id_conflict == "replace")
         self._notifier = Notifier(config.observers, self.get)
         self._on_close = on_close
@@ -202,7 +204,7 @@ class Memory:
         telling = self._telling(NewFact(text=new_text, id=new_id, **given))
         # What an extractor finds belongs to the words, so it is never inherited.
         checked = {name: getattr(telling.content, name) for name in (*given, "extracted")}
-        correction = Correction(target, new_text, telling.units, checked, new_id)
+        correction = Correction(target, new_text, telling.units, checked, new_id, self._keeps_slots)
         request = msgspec.msgpack.encode((id, text, containing)) + identity_bytes(telling, given)
         keyed = self._keyed("correct", idempotency_key, request)
 

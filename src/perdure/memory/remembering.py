@@ -97,10 +97,8 @@ def _store(draft: Draft, member: _Member, batch: dict[str, _Member], rules: Reme
     number = draft.find_number(id_)
     retelling = 0
     if telling.reassert and number is not None:
-        while number is not None:
-            retelling += 1
-            id_ = retelling_id(telling, retelling)
-            number = draft.find_number(id_)
+        retelling = _free_retelling(draft, telling)
+        id_, number = retelling_id(telling, retelling), None
     if number is not None:
         stored = draft.fact(number)
         if same_telling(telling.content, stored):
@@ -129,6 +127,21 @@ def _store(draft: Draft, member: _Member, batch: dict[str, _Member], rules: Reme
         telling.units,
     )
     batch[id_] = member
+
+
+def _free_retelling(draft: Draft, telling: Telling) -> int:
+    """Return a retelling that no fact has: one more than another that has one, found by doubling and halving."""
+
+    def is_told(retelling: int) -> bool:
+        return draft.find_number(retelling_id(telling, retelling)) is not None
+
+    told, free = 0, 1
+    while is_told(free):
+        told, free = free, free * 2
+    while free - told > 1:
+        middle = (told + free) // 2
+        told, free = (middle, free) if is_told(middle) else (told, middle)
+    return free
 
 
 def _recognise(draft: Draft, member: _Member, number: int) -> None:

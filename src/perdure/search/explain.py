@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Literal
 
 from perdure.base.instants import to_datetime
+from perdure.errors import QueryLimit
 from perdure.log.records import FactRecord
 from perdure.model.hit import ChainLink, Explanation, Part, Reason
 from perdure.model.status import Status
@@ -37,6 +39,8 @@ class Explainer:
         ]
         self._holders: dict[str, set[int]] = {}
         self._looked_up: set[int] = set()
+        self._components: dict[int, tuple[dict[int, int], list[ChainLink]]] = {}
+        self._chained = 0  # chain links made for this read: one unit of work each
         self._plain = question.known_at is None and question.scope.is_open
         self._as_of = to_datetime(question.as_of)
         self._known_at = None if question.known_at is None else to_datetime(question.known_at)
@@ -176,33 +180,63 @@ class Explainer:
         return tuple([word for word, held in self._holders.items() if row in held])
 
     def _chain(self, number: int, record: FactRecord, status: Status) -> tuple[ChainLink, ...]:
-        view, state = self._view, self._view.state
+        state = self._view.state
         if not state.above(number) and not state.below(number):
             at = self._instant(state.eff(number))
             return (ChainLink(record.id, record.text, "self", False, at, status),)
-        whole = component(number, state, frontier_limit=self._question.budget.frontier)
+        places, related = self._component(number)
+        self._chained += len(related)
+        if self._chained > self._question.budget.work:
+            raise QueryLimit("work", self._question.budget.work)
+        chain = list(related)
+        for link in state.below(number):
+            self._relate(chain, places, link.older, "supersedes", effective_time(link, state))
+        for link in state.above(number):
+            self._relate(chain, places, link.newer, "superseded-by", effective_time(link, state))
+        at = self._instant(state.eff(number))
+        chain[places[number]] = ChainLink(record.id, record.text, "self", False, at, status)
+        return tuple(chain)
+
+    def _component(self, number: int) -> tuple[dict[int, int], list[ChainLink]]:
+        """Return where each known member of the fact's component stands, and all of them as mere relatives.
+
+        Results of one recall often share a component, so it is walked once.
+        """
+        kept = self._components.get(number)
+        if kept is not None:
+            return kept
+        view, state, question = self._view, self._view.state, self._question
+        whole = component(number, state, frontier_limit=question.budget.frontier)
         known = (n for n in whole if is_known(state, n, view.known_at))
         members = sorted(known, key=lambda n: (state.eff(n), n))
-        records = view.reader.get_many(state, members)
-        return tuple(
-            self._link(number, other, record.id, record.text)
-            for other, record in zip(members, records, strict=True)
-        )
+        related = [
+            ChainLink(
+                record.id,
+                record.text,
+                "related",
+                False,
+                None,
+                status_of(state, member, question.as_of, question.known_at),
+            )
+            for member, record in zip(members, view.reader.get_many(state, members), strict=True)
+        ]
+        found = ({member: place for place, member in enumerate(members)}, related)
+        for member in members:
+            self._components[member] = found
+        return found
 
-    def _link(self, number: int, other: int, id_: str, text: str) -> ChainLink:
-        state = self._view.state
-        status = status_of(state, other, self._question.as_of, self._question.known_at)
-        if other == number:
-            return ChainLink(id_, text, "self", False, self._instant(state.eff(number)), status)
-        for link in state.above(number):
-            if link.newer == other:
-                at = self._instant(effective_time(link, state))
-                return ChainLink(id_, text, "superseded-by", True, at, status)
-        for link in state.below(number):
-            if link.older == other:
-                at = self._instant(effective_time(link, state))
-                return ChainLink(id_, text, "supersedes", True, at, status)
-        return ChainLink(id_, text, "related", False, None, status)
+    def _relate(
+        self,
+        chain: list[ChainLink],
+        places: dict[int, int],
+        other: int,
+        relation: Literal["supersedes", "superseded-by"],
+        at: int,
+    ) -> None:
+        place = places.get(other)
+        if place is not None:
+            seen = chain[place]
+            chain[place] = ChainLink(seen.id, seen.text, relation, True, self._instant(at), seen.status)
 
     def _instant(self, millis: int) -> datetime | None:
         return None if millis == BEGINNING else to_datetime(millis)

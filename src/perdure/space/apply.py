@@ -37,7 +37,7 @@ from perdure.log.records import (
 from perdure.space.idmap import id_digest, id_hash
 from perdure.space.state import DEAD, HIDDEN, LIVE, NO_TIME, Receipt, SpaceState
 from perdure.temporal.columns import BEGINNING, FOREVER, RETRACTED
-from perdure.temporal.links import Link, LinkKind, effective_time
+from perdure.temporal.links import Link, LinkKind, against_order, effective_time
 
 
 class Prepared(NamedTuple):
@@ -265,11 +265,19 @@ def _apply_link(state: SpaceState, item: Prepared, secret: bytes) -> None:
     link = link_of(item.record)
     if not (state.exists(link.newer) and state.exists(link.older)):
         return  # an end was forgotten later in the log; its links went with it
-    state.links.add(link)
+    replaced = state.links.add(link)
+    if against_order(link.newer, link.older, state):
+        state.links.against.add(link)
     if item.record.told:
         state.links.told.add((link.newer, link.older))
     state.stale.update((link.newer, link.older))
-    refresh_superseded(state, link.older)
+    if replaced:
+        refresh_superseded(state, link.older)
+    elif state.presence[link.newer] == LIVE:
+        # A link only ever brings the moment forward; looking at all others would make many superseders slow.
+        at = min(state.superseded_from[link.older], effective_time(link, state))
+        state.superseded_from[link.older] = at
+        _mark_timed(state, link.older)
 
 
 def _apply_end(state: SpaceState, item: Prepared, secret: bytes) -> None:

@@ -26,7 +26,7 @@ from perdure.space.facts import FactReader
 from perdure.space.idmap import id_digest
 from perdure.space.state import Receipt, SpaceState, end_or_forever
 from perdure.temporal.columns import RETRACTED, begins_at
-from perdure.temporal.links import Link, LinkKind
+from perdure.temporal.links import Link, LinkKind, against_order
 
 RECEIPT_DOMAIN = b"receipt"
 
@@ -55,6 +55,8 @@ class Base(Protocol):
     def ends(self, number: int) -> Sequence[EndRecord]: ...
     def annotation(self, number: int) -> AnnotationRecord | None: ...
     def digest(self, id_: str) -> bytes: ...
+    @property
+    def is_ordered(self) -> bool: ...
 
 
 class StateBase:
@@ -74,6 +76,10 @@ class StateBase:
 
     def find_number(self, id_: str) -> int | None:
         return self._reader.find_number(self.state, id_, self.digest(id_))
+
+    @property
+    def is_ordered(self) -> bool:
+        return self.state.is_ordered
 
     def digest(self, id_: str) -> bytes:
         """Return the id's digest, worked out once a plan."""
@@ -126,6 +132,7 @@ class Draft:
         self._above: dict[int, list[Link]] = {}
         self._below: dict[int, list[Link]] = {}
         self._slots: dict[str, array[int]] = {}
+        self._ordered = True
         self._receipts: dict[bytes, Receipt] = {}
         self._ends: dict[int, list[EndRecord]] = {}
         self._annotations: dict[int, AnnotationRecord] = {}
@@ -177,6 +184,11 @@ class Draft:
         if number is None:
             number = self._base.find_number(id_)
         return None if number in self._removed else number
+
+    @property
+    def is_ordered(self) -> bool:
+        """As below, for the links of this plan too."""
+        return self._ordered and self._base.is_ordered
 
     def digest(self, id_: str) -> bytes:
         return self._base.digest(id_)
@@ -254,6 +266,8 @@ class Draft:
     def add_link(self, link: Link, *, told: bool = False) -> None:
         """Add a link between facts that exist; `told` when the caller named the older fact."""
         corrects = link.kind is LinkKind.CORRECTS
+        if self._ordered and against_order(link.newer, link.older, self):
+            self._ordered = False
         self.planned.append(
             Planned(LinkRecord(link.newer, link.older, corrects, link.effective_at, link.known_from, told))
         )
@@ -304,6 +318,7 @@ class Draft:
             for number, links in theirs.items():
                 mine.setdefault(number, []).extend(links)
         self._slots.update(other._slots)
+        self._ordered = self._ordered and other._ordered
         self._receipts.update(other._receipts)
         for number, ends in other._ends.items():
             self._ends.setdefault(number, []).extend(ends)

@@ -25,7 +25,7 @@ from perdure.log.records import (
 from perdure.space.apply import link_of
 from perdure.space.idmap import IdMap
 from perdure.space.state import Labels, Receipt, SpaceState
-from perdure.temporal.links import LinkKind
+from perdure.temporal.links import LinkKind, against_order
 
 NAME = "state"
 LAYOUT = 1  # grows with any change of this module, of the analysis or of the index's dump
@@ -180,7 +180,10 @@ def _labels(index: bytes, numbers: bytes) -> Labels:
 
 def _restore_records(state: SpaceState, snapshot: _Snapshot) -> None:
     for link in snapshot.links:
-        state.links.add(link_of(link))
+        restored = link_of(link)
+        state.links.add(restored)
+        if against_order(link.newer, link.older, state):
+            state.links.against.add(restored)
         if link.told:
             state.links.told.add((link.newer, link.older))
     for end in snapshot.ends:

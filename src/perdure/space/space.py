@@ -14,6 +14,7 @@ from typing import Generic, TypeVar, cast
 
 from perdure.base.clock import Clock
 from perdure.base.ids import keyed_hash, random_secret
+from perdure.base.instants import EARLIEST, LATEST
 from perdure.errors import Busy, Conflict, Corrupt, InvalidRequest, Moved, Unavailable
 from perdure.lexical.profile import Profile
 from perdure.log.digests import advance, checksum
@@ -74,6 +75,7 @@ class Space:
         self._queue_lock = threading.Lock()
         self._leading = threading.Lock()
         self._planner: int | None = None  # the thread that plans now
+        self._inside = threading.local()  # whether this very thread is inside a read
         self.records_since_snapshot = 0
         self.memory_bytes = 0  # an estimate of what the state takes, as of the last load or growth
         self.on_grown: Callable[[Space, bool], None] | None = None
@@ -91,6 +93,7 @@ class Space:
         for _ in range(READ_ATTEMPTS):
             view = self._fresh_view()
             self._lock.acquire_shared()
+            self._inside.reading = True
             try:
                 # The view that passed the head check serves even if it was dropped meanwhile: nobody changes
                 # a state that is no longer the space's own.
@@ -98,12 +101,24 @@ class Space:
             except Moved:
                 continue
             finally:
+                self._inside.reading = False
                 self._lock.release_shared()
         raise Busy("the space is being erased from again and again; retry the read")
 
     def now(self, state: SpaceState) -> int:
         """Return the present: the clock, or the newest recorded moment where clocks disagree."""
-        return max(self.clock.now(), state.newest_ingest)
+        return max(self._present(), state.newest_ingest)
+
+    def _present(self) -> int:
+        """Return what the clock says. A clock is the caller's own object, and its word is written down."""
+        present = self.clock.now()
+        if type(present) is not int or not EARLIEST <= present <= LATEST:
+            shown = present if type(present) is int else type(present).__name__
+            raise InvalidRequest(
+                f"the clock's now() must be integer milliseconds in the years 1 to 9999, got {shown}",
+                field="clock",
+            )
+        return present
 
     @property
     def profile(self) -> Profile:
@@ -161,7 +176,7 @@ class Space:
             chosen.profile,
             chosen.k1,
             chosen.b,
-            self.clock.now(),
+            self._present(),
             block_key,
         )
 
@@ -388,10 +403,9 @@ class Space:
         return self._number
 
     def _refuse_planner(self) -> None:
-        if self._planner == threading.get_ident():
+        if self._planner == threading.get_ident() or getattr(self._inside, "reading", False):
             raise InvalidRequest(
-                "a policy, extractor or admission object called the memory while it was planning a write; "
-                "policies decide from what they are given"
+                "a policy called the memory that was asking it; policies decide from what they are given"
             )
 
     # Memory

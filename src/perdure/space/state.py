@@ -19,7 +19,7 @@ from perdure.log.protocol import EMPTY, Head
 from perdure.log.records import AnnotationRecord, EndRecord, ReceiptRecord, SpaceRecord
 from perdure.space.idmap import IdMap
 from perdure.temporal.columns import BEGINNING, FOREVER
-from perdure.temporal.links import Link
+from perdure.temporal.links import Link, LinkKind
 
 KEPT_MAX = 8
 DEAD, LIVE, HIDDEN = 0, 1, 2
@@ -40,17 +40,20 @@ class LinkTable:
     above: dict[int, list[Link]] = field(default_factory=dict)  # by the older fact
     below: dict[int, list[Link]] = field(default_factory=dict)  # by the newer fact
     told: set[tuple[int, int]] = field(default_factory=set)  # (newer, older) named by the caller
+    pairs: dict[tuple[int, int, LinkKind], Link] = field(default_factory=dict)
+    against: set[Link] = field(default_factory=set)  # whose newer fact begins before its older one
     count: int = 0
 
-    def add(self, link: Link) -> None:
-        """Add a link; one of the same facts and kind is replaced."""
-        for known in self.above.get(link.older, ()):
-            if known.newer == link.newer and known.kind == link.kind:
-                self._remove(known)
-                break
+    def add(self, link: Link) -> bool:
+        """Add a link; one of the same facts and kind is replaced. Return whether there was one."""
+        pair = (link.newer, link.older, link.kind)
+        if (known := self.pairs.get(pair)) is not None:
+            self._remove(known)
+        self.pairs[pair] = link
         self.above.setdefault(link.older, []).append(link)
         self.below.setdefault(link.newer, []).append(link)
         self.count += 1
+        return known is not None
 
     def drop_all_of(self, number: int) -> list[int]:
         """Remove every link of a fact; return the older facts that lost a superseder."""
@@ -61,11 +64,15 @@ class LinkTable:
             _without(self.above, link.older, link)
         self.count -= len(downward) + len(upward)
         self.told.difference_update((link.newer, link.older) for link in (*downward, *upward))
+        self.against.difference_update((*downward, *upward))
+        for link in (*downward, *upward):
+            self.pairs.pop((link.newer, link.older, link.kind), None)
         return [link.older for link in downward]
 
     def _remove(self, link: Link) -> None:
-        self.above[link.older].remove(link)
-        self.below[link.newer].remove(link)
+        _without(self.above, link.older, link)
+        _without(self.below, link.newer, link)
+        self.against.discard(link)
         self.count -= 1
 
 
@@ -93,8 +100,11 @@ class Labels:
 
 
 def _without(table: dict[int, list[Link]], key: int, link: Link) -> None:
-    table[key].remove(link)
-    if not table[key]:
+    # By identity: both tables hold the same objects, and comparing fields would make many links slow.
+    kept = [other for other in table[key] if other is not link]
+    if kept:
+        table[key] = kept
+    else:
         del table[key]
 
 
@@ -185,6 +195,11 @@ class SpaceState:
     def ingest(self, number: int) -> int:
         """Return when the store recorded the fact."""
         return self.ingested[number]
+
+    @property
+    def is_ordered(self) -> bool:
+        """Whether no stored link runs against the order of (eff, number): then none along it closes a cycle."""
+        return not self.links.against
 
     def numbers(self, *, hidden: bool = False) -> list[int]:
         """Return the numbers of all live (or all hidden) facts and documents, ascending."""

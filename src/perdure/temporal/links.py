@@ -57,6 +57,11 @@ class LinkView(Protocol):
         """Return the ingest time (ms) of the fact."""
         ...
 
+    @property
+    def is_ordered(self) -> bool:
+        """Whether it is known that no link runs `against_order`; False where nobody counts."""
+        ...
+
 
 def effective_time(link: Link, view: LinkView) -> int:
     """Return the instant (ms) from which the link's older fact is superseded by it."""
@@ -90,11 +95,14 @@ def component(number: int, view: LinkView, *, frontier_limit: int) -> set[int]:
 def closes_cycle(newer: int, older: int, view: LinkView) -> bool:
     """Return whether a link newer > older would close a cycle; a link from a fact to itself does.
 
-    Searches up from `newer` and down from `older` by turns and stops when either side is exhausted, so a
+    Where all links are known to follow the order of (eff, number), one more that does closes none. Else it
+    searches up from `newer` and down from `older` by turns and stops when either side is exhausted, so a
     fact without links costs nothing however long the chain on the other side.
     """
     if newer == older:
         return True
+    if view.is_ordered and not against_order(newer, older, view):
+        return False
     up, down = {newer}, {older}
     rising, sinking = [newer], [older]
     while rising and sinking:
@@ -181,7 +189,8 @@ def copied_links(old: int, new: int, view: LinkView, *, dated: bool) -> list[Lin
     """Return the links to write when `new` corrects `old`: it takes its place among older and newer facts.
 
     Every link of `old` is copied with its kind and effective time (new > p for old > p, s > new for s > old),
-    and new > old is added with kind CORRECTS: from eff(old) on if `old` is `dated` (it has a valid_from, so
+    but for those over mistakes that `old` corrected itself: they stay corrected by it, removing it bridges them,
+    and copying them would make a fact that is corrected often carry a link for each pair of its versions. And new > old is added with kind CORRECTS: from eff(old) on if `old` is `dated` (it has a valid_from, so
     does not hold before), else from BEGINNING on, so that the mistake shows at no instant. `view` must know
     the ingest time of `new`, and none of its links yet. Sorted by (older, newer, kind).
     """
@@ -190,6 +199,7 @@ def copied_links(old: int, new: int, view: LinkView, *, dated: bool) -> list[Lin
     downward = [
         replace(link, newer=new, effective_at=effective_time(link, view), known_from=known_from)
         for link in view.below(old)
+        if link.kind is not LinkKind.CORRECTS
     ]
     upward = [
         replace(link, older=new, known_from=max(link.known_from, known_from)) for link in view.above(old)

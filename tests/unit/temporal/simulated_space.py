@@ -42,6 +42,8 @@ class Stored:
 class SimulatedSpace:
     """Facts, links and slots under the latest-by-subject policy. It is the LinkView of its own plans."""
 
+    is_ordered = False  # nobody counts here
+
     def __init__(self) -> None:
         self.facts: dict[int, Stored] = {}
         self.links: dict[tuple[int, int, LinkKind], Link] = {}
