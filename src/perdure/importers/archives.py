@@ -2,14 +2,36 @@
 
 from __future__ import annotations
 
+import lzma
+import struct
 import zipfile
+import zlib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import BinaryIO
 
 from perdure.errors import InvalidRequest
 
 MEMBER_BYTES_MAX = 256 * 1024 * 1024  # unpacked; a larger one is a bomb or belongs in files of its own
 MEMBERS_MAX = 10_000
+# Unpacked at a time. Small, since zipfile asks some packings for all that as much packed data gives:
+# a few thousand bytes of it can be tens of megabytes.
+STEP_BYTES = 4096
+
+# What zipfile and the unpackers below it let through for bytes that no archiver wrote.
+_DAMAGE = (
+    zipfile.BadZipFile,
+    zlib.error,
+    lzma.LZMAError,
+    struct.error,
+    ArithmeticError,
+    EOFError,
+    LookupError,
+    MemoryError,  # a size in the packed data that nothing could hold
+    OSError,
+    RuntimeError,  # NotImplementedError among them: a version or a packing that is not known
+    ValueError,
+)
 
 
 def members(stream: BinaryIO) -> Iterator[tuple[str, bytes]]:
@@ -22,13 +44,22 @@ def members(stream: BinaryIO) -> Iterator[tuple[str, bytes]]:
         InvalidRequest: no zip archive, a name that is absolute or leads outside (`..`), too many or
             too large members, an encrypted or damaged one.
     """
+    with _refusing_damage("it cannot be read as a zip file"):
+        archive = zipfile.ZipFile(stream)
+    with archive:
+        chosen = [info for info in _checked(archive.infolist()) if _wanted(info)]
+        for info in chosen:
+            yield info.filename, _read(archive, info)
+
+
+@contextmanager
+def _refusing_damage(what: str) -> Iterator[None]:
     try:
-        with zipfile.ZipFile(stream) as archive:
-            chosen = [info for info in _checked(archive.infolist()) if _wanted(info)]
-            for info in chosen:
-                yield info.filename, _read(archive, info)
-    except zipfile.BadZipFile as error:
-        raise InvalidRequest("the archive is damaged or no zip file") from error
+        yield
+    except InvalidRequest:
+        raise
+    except _DAMAGE as error:
+        raise InvalidRequest(f"damaged archive: {what}; pack it anew") from error
 
 
 def _checked(infos: list[zipfile.ZipInfo]) -> list[zipfile.ZipInfo]:
@@ -58,11 +89,10 @@ def _wanted(info: zipfile.ZipInfo) -> bool:
 def _read(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
     if info.flag_bits & 1:
         raise InvalidRequest("the archive is encrypted; unpack it first")
-    try:
-        with archive.open(info) as member:
-            data = member.read(MEMBER_BYTES_MAX + 1)  # the size that the archive claims is not believed
-    except (zipfile.BadZipFile, NotImplementedError, EOFError, OSError) as error:
-        raise InvalidRequest("a member of the archive is damaged or packed in an unknown way") from error
-    if len(data) > MEMBER_BYTES_MAX:
-        raise InvalidRequest(f"a member of the archive unpacks to more than {MEMBER_BYTES_MAX} bytes")
-    return data
+    data = bytearray()
+    with _refusing_damage("a member is damaged or packed in an unknown way"), archive.open(info) as member:
+        while step := member.read(STEP_BYTES):  # the size that the archive claims is not believed
+            data += step
+            if len(data) > MEMBER_BYTES_MAX:
+                raise InvalidRequest(f"a member of the archive unpacks to more than {MEMBER_BYTES_MAX} bytes")
+    return bytes(data)

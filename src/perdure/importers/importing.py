@@ -129,11 +129,14 @@ def _store(memory: Memory, batch: Sequence[Found], bad: list[Bad] | None) -> lis
 
 
 def _placed(error: PerdureError, batch: Sequence[Found]) -> PerdureError:
-    """Return the error with the place of the refused fact in its message, where the store named one."""
-    index = 0 if len(batch) == 1 else error.details.pop("index", None)
+    """Return the error with the place of the refused fact, where the store named one: in the message and
+    as the details `file`, `line` and `entry` in place of `index`."""
+    index = error.details.pop("index", 0 if len(batch) == 1 else None)
     if isinstance(index, int):
-        error.message = f"{batch[index].place}: {_reason(error)}"
+        place = batch[index].place
+        error.message = f"{place}: {_reason(error)}"
         error.args = (error.message,)
+        error.details |= {"file": place.file, "line": place.line, "entry": place.entry}
     return error
 
 

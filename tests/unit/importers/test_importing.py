@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perdure import Conflict, ManualClock, MemoryConfig, NewFact, Store
+from perdure import Blocked, Conflict, ManualClock, MemoryConfig, NewFact, Store
+from perdure.importers import archives
 from perdure.importers.entries import Bad, Entry, Found, Place
 from perdure.importers.exporting import export_facts
 from perdure.importers.importing import BATCH, Target, import_entries
@@ -116,6 +117,76 @@ def test_a_damaged_archive_gives_a_reason():
         assert isinstance(entries[-1], Bad)
 
 
+PACKINGS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA)
+
+
+def packed(packing: int, name: str = "é.jsonl") -> bytes:
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w", packing) as archived:
+        archived.writestr(name, lines({"text": "x" * 40}, {"text": "y"}))
+    return made.getvalue()
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.sampled_from([packed(packing) for packing in PACKINGS]),
+    st.lists(st.tuples(st.floats(0, 1), st.integers(0, 255)), max_size=4),
+    st.floats(0, 1),
+)
+def test_an_archive_damaged_in_any_way_gives_entries_and_never_another_error(whole, changes, kept):
+    data = bytearray(whole)
+    for where, byte in changes:
+        data[4 + int(where * (len(data) - 5))] = byte
+    cut = bytes(data[: len(data) if kept > 0.5 else 4 + int(kept * len(data))])
+    assert all(isinstance(entry, Found | Bad) for entry in read(cut, "all.zip"))
+
+
+def changed(data: bytes, at: int, by: bytes) -> bytes:
+    assert len(data) >= at + len(by)
+    return data[:at] + by + data[at + len(by) :]
+
+
+def directory(data: bytes) -> int:
+    return data.index(b"PK\x01\x02")
+
+
+def body(data: bytes) -> int:
+    """Return where the packed bytes of the only member begin: after 30 fixed bytes and the name."""
+    return 30 + int.from_bytes(data[26:28], "little")
+
+
+whole_zip = {packing: packed(packing) for packing in PACKINGS}
+deflated = whole_zip[zipfile.ZIP_DEFLATED]
+DAMAGES = {
+    "packed bytes, deflated": changed(deflated, body(deflated), b"\xff" * 8),
+    "packed bytes, bzip2": changed(whole_zip[zipfile.ZIP_BZIP2], body(deflated), b"\xff" * 8),
+    "packed bytes, lzma": changed(whole_zip[zipfile.ZIP_LZMA], body(deflated) + 4, b"\xff" * 8),
+    "a version that nobody has": changed(deflated, directory(deflated) + 6, b"\xff"),
+    "a packing that nobody has": changed(deflated, directory(deflated) + 10, b"\x63"),
+    "a name in the directory that is no text": changed(deflated, directory(deflated) + 46, b"\xff"),
+    "a name before the member that is no text": changed(deflated, 30, b"\xff"),
+    "a directory before the beginning": changed(deflated, len(deflated) - 6, b"\xff\xff\xff\x7f"),
+}
+
+
+@pytest.mark.parametrize("data", DAMAGES.values(), ids=DAMAGES)
+def test_every_kind_of_damage_is_called_a_damaged_archive(data):
+    *_, last = read(data, "all.zip")
+    assert isinstance(last, Bad)
+    assert last.reason.startswith("damaged archive")
+
+
+def test_a_member_that_unpacks_to_too_much_is_refused_before_it_is_unpacked(monkeypatch):
+    monkeypatch.setattr(archives, "MEMBER_BYTES_MAX", 100_000)
+    for packing in PACKINGS:
+        made = io.BytesIO()
+        with zipfile.ZipFile(made, "w", packing) as archived:
+            archived.writestr("a.jsonl", b" " * 3_000_000)
+        (entry,) = read(made.getvalue(), "all.zip")
+        assert isinstance(entry, Bad)
+        assert "more than 100000 bytes" in entry.reason
+
+
 def test_other_members_and_archives_within_are_told():
     entries = read(archive(**{"a.txt": b"x", "b.json": archive(**{"c.jsonl": b""})}), "all.zip")
     assert [isinstance(entry, Bad) for entry in entries] == [True, True]
@@ -171,6 +242,17 @@ def test_what_the_store_refuses_is_raised_with_its_place_and_nothing_is_stored(s
     with pytest.raises(Conflict, match="f, line 2"):
         import_entries(found(NewFact(text="b"), NewFact(text="other", id="a")), Target(store))
     assert texts(store) == ["first"]
+
+
+def test_blocked_content_is_raised_with_its_place_and_nothing_is_stored(store):
+    store.memory().remember("gone", id="g")
+    store.memory().forget(ids=["g"], block=True)
+    with pytest.raises(Blocked, match="f, line 3") as refused:
+        import_entries(found(NewFact(text="b"), NewFact(text="c"), NewFact(text="gone")), Target(store))
+    details = refused.value.details
+    assert (details["file"], details["line"], details["entry"]) == ("f", 3, None)
+    assert "index" not in details
+    assert texts(store) == []
 
 
 def test_lenient_puts_what_the_store_refuses_among_the_bad(store):
