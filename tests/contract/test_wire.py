@@ -14,6 +14,7 @@ from perdure import ManualClock, Memory, MemoryConfig, NewFact, errors
 from perdure.contract import wire
 from perdure.importers.jsonlines import fact_of
 from perdure.model.fact import Fact
+from perdure.model.status import Status
 
 FACT = [
     "id", "text", "subject", "entities", "metadata", "tags", "kind", "importance", "pinned", "eventTime",
@@ -23,7 +24,7 @@ FACT = [
 EXPLANATION = [
     "id", "reason", "retrieved", "rank", "lexicalScore", "semanticScore", "retrievalScore", "weights", "fusion",
     "matchedTerms", "recencyFactor", "historicalFactor", "finalScore", "parts", "status", "asOf", "knownAt",
-    "validFrom", "validTo", "withinValidity", "filteredBy", "chain",
+    "validFrom", "validTo", "withinValidity", "filteredBy", "chain", "source",
 ]  # fmt: skip
 DAY_MS = 1_735_689_600_000
 
@@ -73,6 +74,8 @@ def test_an_explanation_has_every_key_in_its_place(memory):
     told = plain(wire.explanation_object(memory.explain("Alice", "p")))
     assert list(told) == EXPLANATION
     assert (told["reason"], told["status"], told["asOf"]) == ("not-current", "superseded", DAY_MS)
+    assert told["source"] is None
+    assert wire.explanation_object(memory.explain("Alice", "r"))["source"] == {"uri": "u", "position": 0}
     assert [list(link) for link in told["chain"]] == [
         ["id", "text", "relation", "direct", "effectiveTime", "status"]
     ] * 2
@@ -91,6 +94,9 @@ def test_receipts_pages_and_feeds_have_their_keys(memory):
     assert list(feed["items"][0]) == ["sequence", "kind", "at", "ids", "count"]
     assert plain(wire.forgotten_object(memory.forget(ids=["x"]))) == {
         "forgotten": ["x"], "derived": [], "dryRun": False, "purged": False, "pending": False,
+    }  # fmt: skip
+    assert plain(wire.consolidated_object(memory.consolidate())) == {
+        "created": [], "forgotten": [], "dryRun": True,
     }  # fmt: skip
 
 
@@ -114,6 +120,30 @@ def test_an_error_has_one_shape_with_field_and_details_where_there_are_any():
         "resource": "work",
         "limit": 5,
     }
+
+
+details = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text()
+    | st.sampled_from(Status)
+    | st.datetimes(timezones=st.just(UTC)),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(details)
+def test_whatever_stands_in_the_details_of_an_error_is_plain_json_on_the_wire(value):
+    error = errors.NotFound("gone", member=[value])
+    plain(wire.error_object(error))
+
+
+def test_nothing_inside_the_details_of_an_error_is_null():
+    error = errors.NotFound("gone", bad=[{"line": 3, "entry": None}], none=None)
+    assert wire.error_object(error)["error"]["details"] == {"bad": [{"line": 3, "entry": None}]}
 
 
 @pytest.mark.parametrize(

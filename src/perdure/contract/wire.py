@@ -7,6 +7,7 @@ explanation is always there, null where there is nothing; `explanation` of a hit
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from enum import Enum
@@ -19,7 +20,7 @@ from perdure.contract.capabilities import Capabilities
 from perdure.errors import PerdureError
 from perdure.model.fact import End, Fact, Source
 from perdure.model.hit import ChainLink, Explanation, Hit
-from perdure.model.replies import Change, Changes, Forgotten, Page, Remembered
+from perdure.model.replies import Change, Changes, Consolidated, Forgotten, Page, Remembered
 
 JsonObject = dict[str, Any]
 T = TypeVar("T")
@@ -93,6 +94,7 @@ def explanation_object(explanation: Explanation) -> JsonObject:
         "withinValidity": explanation.within_validity,
         "filteredBy": list(explanation.filtered_by),
         "chain": [chain_object(link) for link in explanation.chain],
+        "source": None if explanation.source is None else source_object(explanation.source),
     }
 
 
@@ -127,6 +129,14 @@ def forgotten_object(reply: Forgotten) -> JsonObject:
         "dryRun": reply.dry_run,
         "purged": reply.purged,
         "pending": reply.pending,
+    }
+
+
+def consolidated_object(reply: Consolidated) -> JsonObject:
+    return {
+        "created": list(reply.created),
+        "forgotten": list(reply.forgotten),
+        "dryRun": reply.dry_run,
     }
 
 
@@ -189,7 +199,9 @@ def _plain(value: Any) -> Any:
         return value.value
     if isinstance(value, datetime):
         return _millis(value)
-    if isinstance(value, str | int | float):
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)  # JSON has no infinity
+    if value is None or isinstance(value, str | int | float):
         return value
     if isinstance(value, Mapping):
         return {str(key): _plain(item) for key, item in value.items()}
