@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from perdure.model.inputs import NewFact
     from perdure.model.replies import Change, Changes, Consolidated, Forgotten, Page, Remembered
     from perdure.model.status import Status
-    from perdure.store import Memory, Store
+    from perdure.store import Health, Memory, Store
 
 _HOMES = {
     "Blocked": "errors",
@@ -49,6 +49,7 @@ _HOMES = {
     "Explanation": "model.hit",
     "Fact": "model.fact",
     "Forgotten": "model.replies",
+    "Health": "store",
     "Hit": "model.hit",
     "InvalidRequest": "errors",
     "Limits": "memory.config",
@@ -86,6 +87,7 @@ __all__ = [
     "Explanation",
     "Fact",
     "Forgotten",
+    "Health",
     "Hit",
     "InvalidRequest",
     "Limits",

@@ -13,7 +13,7 @@ import msgspec
 from perdure.base.clock import Clock, SystemClock
 from perdure.base.text import shown_number
 from perdure.documents.documents import Documents
-from perdure.errors import InvalidRequest, Unavailable
+from perdure.errors import InvalidRequest, PerdureError, Unavailable
 from perdure.lexical.profile import get_profile
 from perdure.log.memory import MemoryLog
 from perdure.log.protocol import SECRET_BYTES, Log
@@ -30,6 +30,7 @@ EPHEMERAL = ":memory:"
 MEMORY_BYTES_DEFAULT = 1 << 30
 MEMORY_BYTES_MAX = 1 << 50  # more than any machine has
 TIMEOUT_MAX_S = 86_400
+HEALTH_TIMEOUT_S = 0.25  # longer than a writer of a healthy store keeps its turn
 DURABILITIES = ("full", "normal")
 Durability = Literal["full", "normal"]
 
@@ -71,6 +72,19 @@ class StoreStats(msgspec.Struct, frozen=True):
     facts: int
     records: int
     size_bytes: int
+
+
+class Health(msgspec.Struct, frozen=True):
+    """Whether a store can be read and written now, as one look at it found.
+
+    `status` is `ok`, or the code of the error that stands in the way (`busy`, `unavailable`, `corrupt`, …);
+    `message` says it in words, and what to do.
+    """
+
+    status: str
+    writable: bool  # a write would get its turn now
+    erasure_pending: bool  # text that was forgotten is still to be cleaned from a file
+    message: str
 
 
 class Store:
@@ -154,6 +168,32 @@ class Store:
             facts, records = facts + count, records + seq
         return StoreStats(self.log.name, len(names), facts, records, self.log.size_bytes())
 
+    def health(self, *, timeout_s: float = HEALTH_TIMEOUT_S) -> Health:
+        """Look whether the store can be read and whether a write would get its turn. Writes nothing.
+
+        Args:
+            timeout_s: how long to wait for the writer's turn at most; 0 does not wait.
+
+        Raises InvalidRequest for a wrong time-out; what is wrong with the store is the answer.
+        """
+        _check_timeout(timeout_s)
+        pending = False
+        try:
+            self._check_open()
+            pending = self.log.scrub_pending()
+            if not pending:  # else the read would try to clean
+                self.log.spaces()
+            with self.log.writer(timeout_s):
+                pass
+        except PerdureError as error:
+            return Health(error.code, writable=False, erasure_pending=pending, message=error.message)
+        message = "the store can be read and written"
+        if pending:
+            message += (
+                "; what was forgotten last is still to be cleaned from its files: the next calls try again"
+            )
+        return Health("ok", writable=True, erasure_pending=pending, message=message)
+
     def close(self) -> None:
         """Keep what makes the next opening fast, and release everything. Idempotent."""
         with self._closing:
@@ -217,14 +257,18 @@ def _open_log(path: object, secret: bytes | None, durability: Durability, timeou
         shown = f"{len(secret)} bytes" if isinstance(secret, bytes) else type(secret).__name__
         raise InvalidRequest(f"secret must be {SECRET_BYTES} bytes, got {shown}", field="secret")
     checked_choice(durability, "durability", DURABILITIES)
+    _check_timeout(timeout_s)
+    if str(path) == EPHEMERAL:
+        return MemoryLog(secret, timeout_s=timeout_s)
+    from perdure.log.sqlite.log import SqliteLog  # noqa: PLC0415 - an ephemeral store needs no driver
+
+    return SqliteLog.open(Path(path), secret=secret, durability=durability, timeout_s=timeout_s)
+
+
+def _check_timeout(timeout_s: float) -> None:
     number = isinstance(timeout_s, int | float) and not isinstance(timeout_s, bool)
     if not number or not 0 <= timeout_s <= TIMEOUT_MAX_S:
         shown = shown_number(timeout_s) if number else type(timeout_s).__name__
         raise InvalidRequest(
             f"timeout_s must be 0 to {TIMEOUT_MAX_S} seconds, got {shown}", field="timeout_s"
         )
-    if str(path) == EPHEMERAL:
-        return MemoryLog(secret, timeout_s=timeout_s)
-    from perdure.log.sqlite.log import SqliteLog  # noqa: PLC0415 - an ephemeral store needs no driver
-
-    return SqliteLog.open(Path(path), secret=secret, durability=durability, timeout_s=timeout_s)

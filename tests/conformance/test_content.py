@@ -39,6 +39,9 @@ class Kept:
     def scrub(self):
         return True
 
+    def scrub_pending(self):
+        return False
+
     def size_bytes(self):
         return len(encode(self.content))
 

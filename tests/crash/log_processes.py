@@ -98,6 +98,15 @@ def die_in_turn(directory):
         os.kill(os.getpid(), signal.SIGKILL)
 
 
+def hold(directory):
+    """Keep the writer's turn until told to go."""
+    log = SqliteLog.open(directory)
+    with log.writer():
+        tell("holding")
+        sys.stdin.readline()
+    log.close()
+
+
 def create(directory, *_):
     """Open, creating the store if need be."""
     log = SqliteLog.open(directory)
@@ -105,5 +114,5 @@ def create(directory, *_):
 
 
 if __name__ == "__main__":
-    jobs = {job.__name__: job for job in (append, scan, idle, erase_and_die, die_in_turn, create)}
+    jobs = {job.__name__: job for job in (append, scan, idle, erase_and_die, die_in_turn, hold, create)}
     jobs[sys.argv[1]](*sys.argv[2:])

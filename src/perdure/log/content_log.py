@@ -57,6 +57,10 @@ class Medium(Protocol):
         """Clean what erasures left; True when nothing is left."""
         ...
 
+    def scrub_pending(self) -> bool:
+        """Whether there is something for `scrub` to clean."""
+        ...
+
     def size_bytes(self) -> int:
         """Return the bytes taken on the medium."""
         ...
@@ -117,10 +121,11 @@ class ContentLog:
             return content.space(space).head
 
     @contextmanager
-    def writer(self) -> Iterator[None]:
+    def writer(self, timeout_s: float | None = None) -> Iterator[None]:
         self._check_open()
-        if not self._turn.take(self._timeout_s):
-            raise Busy(f"another writer kept the turn for {self._timeout_s} seconds; try again")
+        wait_s = self._timeout_s if timeout_s is None else timeout_s
+        if not self._turn.take(wait_s):
+            raise Busy(f"another writer kept the turn for {wait_s} seconds; try again")
         try:
             yield
         finally:
@@ -157,6 +162,10 @@ class ContentLog:
     def scrub(self) -> bool:
         with self._content():
             return self._medium.scrub()
+
+    def scrub_pending(self) -> bool:
+        with self._content():
+            return self._medium.scrub_pending()
 
     def put_cache(self, space: int, name: str, cached: Cached) -> None:
         with self._content() as content:

@@ -42,6 +42,9 @@ class _Objects:
     def scrub(self) -> bool:
         return True
 
+    def scrub_pending(self) -> bool:
+        return False
+
     def size_bytes(self) -> int:
         return 0
 

@@ -93,10 +93,16 @@ class Log(Protocol):
         """
         ...
 
-    def writer(self) -> AbstractContextManager[None]:
-        """Take the store's writer turn across threads and processes; raises Busy past the time-out.
+    def writer(self, timeout_s: float | None = None) -> AbstractContextManager[None]:
+        """Take the store's writer turn across threads and processes. Writes nothing by itself.
 
         Only fairness depends on it: `append` is a compare-and-set of its own. Not reentrant.
+
+        Args:
+            timeout_s: how long to wait for the turn, 0 or less for not at all; the log's own time-out when None.
+
+        Raises:
+            Busy: others kept the turn for as long.
         """
         ...
 
@@ -146,7 +152,12 @@ class Log(Protocol):
 
     def scrub(self) -> bool:
         """Clean what erasures left elsewhere (write-ahead log, caches). True when nothing is left;
-        False while a reader blocks the last step (a later operation finishes it)."""
+        False while something keeps it from the last step: a reader, a full disk (a later operation
+        finishes it). What was erased stays erased either way."""
+        ...
+
+    def scrub_pending(self) -> bool:
+        """Whether an erasure has left something that is still to be cleaned; only looks."""
         ...
 
     def put_cache(self, space: int, name: str, cached: Cached) -> None:

@@ -15,16 +15,18 @@ from __future__ import annotations
 
 import itertools
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from perdure.errors import Conflict, InvalidRequest, Moved, NotFound, Unavailable
+from perdure.errors import Busy, Conflict, InvalidRequest, Moved, NotFound, Unavailable
 from perdure.log.digests import advance, checksums
 from perdure.log.protocol import EMPTY, KEY_BYTES, SECRET_BYTES, Batch, Cached, Entry, Head, Log
 
 Open = Callable[[], Log]
+WAITED_S_MAX = 5.0  # far more than any wait that a test asks for, far less than a log's own time-out
 
 
 def key(number: int) -> bytes:
@@ -292,6 +294,7 @@ class LogSpec:
         add(log, space, erase=[2])
         assert log.scrub()
         assert log.scrub()
+        assert not log.scrub_pending()
         assert entries(log, space) == [Entry(1, b"first"), Entry(2, None)]
 
     def test_a_read_that_began_before_an_erasure_ends_in_order(self, log: Log, space: int) -> None:
@@ -445,6 +448,23 @@ class LogSpec:
             list(pool.map(write, range(8)))
         assert most == [1] * 160
 
+    @pytest.mark.parametrize("timeout_s", [-1.0, 0, 0.01])
+    def test_who_waits_for_the_turn_as_long_as_told_is_then_told_that_the_store_is_busy(
+        self, log: Log, space: int, timeout_s: float
+    ) -> None:
+        def wait() -> float:
+            began = time.monotonic()
+            with pytest.raises(Busy), log.writer(timeout_s):
+                pass
+            return time.monotonic() - began
+
+        with ThreadPoolExecutor(1) as pool:
+            with log.writer():
+                assert pool.submit(wait).result() < WAITED_S_MAX
+                assert add(log, space, b"second").seq == 2
+            with log.writer(timeout_s):
+                assert add(log, space, b"third").seq == 3
+
     def test_the_turn_is_free_again_after_a_failure_inside_it(self, log: Log, space: int) -> None:
         with pytest.raises(Interrupted), log.writer():
             raise Interrupted
@@ -517,11 +537,13 @@ class LogSpec:
             lambda: log.create_space(key(2), b"first"),
             lambda: log.head(space),
             lambda: log.writer().__enter__(),
+            lambda: log.writer(0).__enter__(),
             lambda: log.append(space, head, Batch(records=[b"second"])),
             lambda: list(log.read(space, 0, 1)),
             lambda: log.get(space, [1], head),
             lambda: log.find(space, [key(1)]),
             log.scrub,
+            log.scrub_pending,
             lambda: log.put_cache(space, "state", cached),
             lambda: log.get_cache(space, "state"),
             log.size_bytes,

@@ -123,9 +123,9 @@ class SqliteLog:
         rows, generation = self._access.rows(HEAD, (space,))
         return parsed_head(space, generation, rows[0][2:])
 
-    def writer(self) -> AbstractContextManager[None]:
+    def writer(self, timeout_s: float | None = None) -> AbstractContextManager[None]:
         self._access.check_open()
-        return self._access.turn.held()
+        return self._access.turn.held(timeout_s)
 
     def append(self, space: int, expected: Head, batch: Batch) -> Head:
         self._access.check_open()
@@ -169,6 +169,9 @@ class SqliteLog:
 
     def scrub(self) -> bool:
         return not self._access.dirty() or self._access.clean(SCRUB_WAIT_S)
+
+    def scrub_pending(self) -> bool:
+        return self._access.dirty()
 
     def put_cache(self, space: int, name: str, cached: Cached) -> None:
         caches.put(self._access, space, name, cached)

@@ -104,10 +104,11 @@ class WriterTurn:
         self._closed = False
 
     @contextmanager
-    def held(self) -> Iterator[None]:
-        """Hold the turn; raises Busy past the log's time-out."""
-        if not self._take(self._timeout_s):
-            raise Busy(f"other writers kept the turn for {self._timeout_s} seconds; try again")
+    def held(self, timeout_s: float | None = None) -> Iterator[None]:
+        """Hold the turn; raises Busy past the time-out, the log's own when None."""
+        wait_s = self._timeout_s if timeout_s is None else timeout_s
+        if not self._take(wait_s):
+            raise Busy(f"other writers kept the turn for {wait_s} seconds; try again")
         try:
             yield
         finally:
