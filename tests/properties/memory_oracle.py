@@ -385,10 +385,8 @@ class Oracle:
             listed = sorted(set(told.get("supersedes") or ()))
             base = key = canonical([list(fact.payload()), listed])
             id_ = self._derived(key)
-            telling = 0
-            while told.get("reassert") and self.find(id_) is not None:
-                telling += 1
-                key = f"{base} again {telling}"
+            if told.get("reassert") and self.find(id_) is not None:
+                key = self._free_retelling(base)
                 id_ = self._derived(key)
         stored = self.find(id_)
         if stored is not None:
@@ -410,6 +408,20 @@ class Oracle:
         self.facts[self.next] = replace(fact, id=id_)
         self.next += 1
         return Reply(fact.number, "created" if stored is None else "replaced", key), above
+
+    def _free_retelling(self, base: str) -> str:
+        """A retelling that no fact has, next to one that a fact has (or the first)."""
+
+        def is_free(number: int) -> bool:
+            return self.find(self._derived(f"{base} again {number}")) is None
+
+        told, free = 0, 1
+        while not is_free(free):
+            told, free = free, 2 * free
+        while free - told > 1:
+            middle = (told + free) // 2
+            told, free = (told, middle) if is_free(middle) else (middle, free)
+        return f"{base} again {free}"
 
     def _derived(self, key: str) -> str:
         return self.derived.get(key, f"unknown {key}")
@@ -454,6 +466,9 @@ class Oracle:
         now, given = self.now(clock), dict(told)
         names = {name: given.pop(name, None) for name in ("id", "text", "containing", "new_id")}
         self._check({**given, "text": text})
+        before = self._corrected_before(now, names, {**given, "text": text})
+        if before is not None:
+            return self._already(before, now)
         old = self._target(now, names)
         inherited: Plain = {
             "text": text,
@@ -476,6 +491,9 @@ class Oracle:
             id_ = self._derived(key)
         if id_ == old.id:
             raise Refused("invalid_request")
+        seen = replace(old, metadata=old.seen_metadata)
+        if fact.payload() == seen.payload() and fact.annotations() == old.annotations():
+            return self._already(old, now)
         stored = self.find(id_)
         if stored is not None:
             drawn = [link for link in self.links if (link.newer, link.older) == (stored.number, old.number)]
@@ -484,6 +502,8 @@ class Oracle:
             return Reply(stored.number, "existing", key, {old.number}, status=self.status(stored.number, now))
         if {("id", id_), ("text", blocked_form(text))} & self.blocked:
             raise Refused("blocked")
+        if self.latest:
+            self._refuse_move(old, fact)
         self.facts[self.next] = replace(fact, id=id_, ends=old.ends)
         self.next += 1
         above = self._take_place(old, fact.number)
@@ -491,21 +511,62 @@ class Oracle:
         status = self.status(fact.number, now)
         return Reply(fact.number, "created", key, {old.number}, above, status)
 
+    def _already(self, fact: OneFact, now: int) -> Reply:
+        """The answer where the fact says already what a correction would make it say."""
+        mistakes = {link.older for link in self.links if link.newer == fact.number and link.corrects}
+        return Reply(fact.number, "existing", None, mistakes, status=self.status(fact.number, now))
+
+    def _corrected_before(self, now: int, names: Plain, told: Plain) -> OneFact | None:
+        """The fact that the same correction made, when words name a mistake that is current no more."""
+        current = self._current(now)
+        if names["id"] is not None or any(self._is_named(fact, names) for fact in current):
+            return None
+        content = self.content(told)
+        for fact in current:
+            same = all(getattr(fact, name) == content[name] for name in told)
+            mistakes = [link.older for link in self.links if link.newer == fact.number and link.corrects]
+            if same and any(self._is_named(self.facts[older], names) for older in mistakes):
+                return fact
+        return None
+
+    def _current(self, now: int) -> list[OneFact]:
+        return [fact for fact in self.known() if self.status(fact.number, now) == "current"]
+
+    @staticmethod
+    def _is_named(fact: OneFact, names: Plain) -> bool:
+        if names["text"] is not None:
+            return " ".join(fact.text.split()) == " ".join(names["text"].split())
+        return blocked_form(names["containing"]) in blocked_form(fact.text)
+
     def _target(self, now: int, names: Plain) -> OneFact:
         if names["id"] is not None:
             return self.find_live(names["id"])
-        current = [fact for fact in self.known() if self.status(fact.number, now) == "current"]
-        if names["text"] is not None:
-            wanted = " ".join(names["text"].split())
-            found = [fact for fact in current if " ".join(fact.text.split()) == wanted]
-        else:
-            found = [fact for fact in current if blocked_form(names["containing"]) in blocked_form(fact.text)]
+        found = [fact for fact in self._current(now) if self._is_named(fact, names)]
         if len(found) != 1:
             raise Refused("conflict" if found else "not_found")
         return found[0]
 
+    def _refuse_move(self, old: OneFact, fact: OneFact) -> None:
+        """A slot that is kept by the policy has no place for a correction that would leave the mistake's own."""
+        linked = any(old.number in (link.newer, link.older) for link in self.links)
+        if fact.subject != old.subject:
+            if linked or self.slot(fact.subject):
+                raise Refused("invalid_request")
+            return
+        begins = fact.kept_eff if fact.valid_from is None else fact.valid_from
+        if old.subject is None or begins is None or begins == old.eff:
+            return
+        others = [self.facts[n] for n in self.slot(old.subject) if n != old.number]
+        before = [one.eff for one in others if one.begin < old.begin]
+        after = [one.eff for one in others if one.begin > old.begin]
+        if (before and not max(before) < begins <= old.eff) or (after and begins >= min(after)):
+            raise Refused("invalid_request")
+
     def _take_place(self, old: OneFact, new: int) -> set[int]:
-        copies = [replace(k, newer=new, since=self.since(k)) for k in self.links if k.newer == old.number]
+        # What the mistake corrected stays corrected by it; a correction that begins earlier takes over earlier.
+        eff = self.facts[new].eff
+        below = [link for link in self.links if link.newer == old.number and not link.corrects]
+        copies = [replace(link, newer=new, since=min(self.since(link), eff)) for link in below]
         raised = [replace(k, older=new) for k in self.links if k.older == old.number]
         for link in (*copies, *raised):
             self.draw(link)
@@ -516,7 +577,10 @@ class Oracle:
 
     def end(self, clock: int, id_: str, at: int | None) -> None:
         fact, now = self.find_live(id_), self.now(clock)
-        at = now if at is None else at
+        if at is None:
+            if any(close <= now for close in fact.closes(None)):
+                return
+            at = now
         if fact.valid_from is not None and at <= fact.valid_from:
             raise Refused("invalid_request")
         closes = fact.closes(None)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perdure import Fact, InvalidRequest, Memory, MemoryConfig
+from perdure import Fact, InvalidRequest, Memory, MemoryConfig, Status
 from properties.memory_run import CONFIGS, Space, everything, listed, shown
 from properties.strategies import scripts
 
@@ -41,11 +42,11 @@ class Broken:
         raise KeyError("forgotten")
 
 
-def held(space: Space) -> dict[str, tuple[Any, ...]]:
+def held(space: Space) -> dict[str, Fact]:
+    """Every stored fact without what its links make of it."""
     facts = (*listed(space.memory), *listed(space.memory, hidden=True))
-    return {
-        fact.id: (fact.text, fact.ingest_time, fact.metadata, fact.subject, fact.hidden) for fact in facts
-    }
+    alone = {"supersedes": (), "superseded_by": (), "status": Status.CURRENT}
+    return {fact.id: msgspec.structs.replace(fact, **alone) for fact in facts}
 
 
 @given(configs, scripts())
@@ -62,7 +63,7 @@ def test_what_observers_hear_is_the_difference_that_each_call_makes(config, scri
         # Annotating and restoring change what is shown of a fact, but neither stores nor removes one.
         told = call[0] in ("remember", "remember_many", "correct")
         new = [id_ for id_, fact in after.items() if before.get(id_) != fact]
-        gone = [id_ for id_ in before if id_ not in after or (after[id_][4] and not before[id_][4])]
+        gone = [id_ for id_ in before if id_ not in after or (after[id_].hidden and not before[id_].hidden)]
         assert sorted(remembered) == (sorted(new) if told else [])
         assert forgotten == ([tuple(sorted(gone))] if gone and call[0] == "forget" else [])
 
