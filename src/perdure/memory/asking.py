@@ -15,6 +15,8 @@ from perdure.planning import checks
 from perdure.planning.questions import checked_filter, checked_query
 from perdure.search.query import OPEN, Budget, History, Question, Scope, Weighing
 
+NOW = (None, None)  # the present, and everything that is known
+
 
 class Asking:
     """A configuration's defaults for questions, resolved once."""
@@ -23,6 +25,7 @@ class Asking:
         self._k, self._history = config.default_k, config.default_history
         self.budget = Budget(config.limits.work, config.limits.frontier, config.limits.bytes)
         self.weighing = Weighing(config.recency_policy, config.ranking_policy, config.historical_weight)
+        self.searches_alone = {history: self.weighing.is_identity(history) for history in HISTORIES}
 
     def options(
         self,
@@ -35,24 +38,17 @@ class Asking:
         candidate_limit: int | None,
     ) -> Question:
         """Return the question with `as_of` and `known_at` still open (0 and None)."""
-        checked_query(query)
-        if k is None:
-            k = self._k
-        else:
-            checks.checked_count(k, "k", 1, limits.K_MAX)
-        if history is None:
-            history = self._history
-        else:
-            checks.checked_choice(history, "history", HISTORIES)
+        query = checked_query(query)
+        k = self._k if k is None else checks.checked_count(k, "k", 1, limits.K_MAX)
+        history = self._history if history is None else checks.checked_choice(history, "history", HISTORIES)
         if candidate_limit is None:
             candidate_limit = max(limits.CANDIDATES_DEFAULT, k)
         else:
-            checks.checked_count(candidate_limit, "candidate_limit", k, limits.CANDIDATES_MAX)
-        if min_score is not None:
-            _check_score(min_score)
-        return Question(
-            query, k, 0, None, cast(History, history), scope, min_score, candidate_limit, self.budget
-        )
+            candidate_limit = checks.checked_count(
+                candidate_limit, "candidate_limit", k, limits.CANDIDATES_MAX
+            )
+        least = None if min_score is None else _checked_score(min_score)
+        return Question(query, k, 0, None, cast(History, history), scope, least, candidate_limit, self.budget)
 
 
 def checked_scope(
@@ -85,14 +81,18 @@ def checked_scope(
 
 
 def checked_times(as_of: Instant | None, known_at: Instant | None) -> tuple[int | None, int | None]:
+    if as_of is None and known_at is None:
+        return NOW
     return find_millis(as_of, field="as_of"), find_millis(known_at, field="known_at")
 
 
-def _check_score(value: float) -> None:
+def _checked_score(value: float) -> float:
     number = isinstance(value, int | float) and not isinstance(value, bool)
-    # Compared, not converted: an integer may be too large for a float. NaN is in no range.
+    value = checks.plain_number(value) if number else value
+    # Compared, not converted to a float: an integer may be too large for a float. NaN is in no range.
     if not number or not 0 <= value < math.inf:
         shown = shown_number(value) if number else type(value).__name__
         raise InvalidRequest(
             f"min_score must be a finite number of at least 0, got {shown}", field="min_score"
         )
+    return value

@@ -37,7 +37,7 @@ class Reading:
 
     def recall(self, question: Question, times: Times, *, explain: bool) -> list[Hit]:
         weighing = self._asking.weighing
-        plain = question.min_score is None and weighing.is_identity(question.history)
+        plain = question.min_score is None and self._asking.searches_alone[question.history]
 
         def work(state: SpaceState, reader: FactReader) -> list[Hit]:
             asked = self._placed(question, state, times)
