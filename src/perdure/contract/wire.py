@@ -197,11 +197,11 @@ def _millis(moment: datetime | None) -> int | None:
 def _plain(value: Any) -> Any:
     if isinstance(value, Enum):
         return value.value
-    if isinstance(value, datetime):
+    if value is None or isinstance(value, datetime):
         return _millis(value)
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)  # JSON has no infinity
-    if value is None or isinstance(value, str | int | float):
+    if isinstance(value, str | int | float):
         return value
     if isinstance(value, Mapping):
         return {str(key): _plain(item) for key, item in value.items()}
