@@ -6,7 +6,7 @@ from typing import Any
 
 import typer
 
-from perdure.cli.screen import Screen, print_json
+from perdure.cli.screen import Screen, print_json, put
 from perdure.cli.session import Session, command
 
 
@@ -61,7 +61,7 @@ def config(session: Session) -> None:
     if session.as_json:
         print_json(told)
     else:
-        typer.echo(json.dumps(told, indent=2))
+        put(json.dumps(told, indent=2) + "\n")
 
 
 def _print(session: Session, told: dict[str, Any]) -> None:

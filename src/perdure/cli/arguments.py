@@ -24,7 +24,7 @@ def arranged(args: Sequence[str], params: Sequence[Any]) -> list[str]:
 
     Raises:
         InvalidRequest: an option that takes one value is given twice, so that one would be lost, or
-            there are more words than the command takes.
+            there are more words than the command takes, or an option lacks its value.
     """
     known = {name: param for param in params for name in (*param.opts, *param.secondary_opts)}
     options: list[str] = []
@@ -46,12 +46,41 @@ def arranged(args: Sequence[str], params: Sequence[Any]) -> list[str]:
                 raise InvalidRequest(f"{name} is given twice; give it once", field=param.name)
             seen.add(param.name)
             if not equals:
-                options += [value for value in [next(rest, None)] if value is not None]
+                options.append(_value_of(name, param, next(rest, None)))
         else:
             words.append(arg)
     if not unknown:  # else the unknown option is the fault, and its value looks like a word
         _check_count(words, params)
     return [*options, "--", *words] if words else options
+
+
+def check_leading(args: Sequence[str], params: Sequence[Any]) -> None:
+    """Refuse options before the command that lack their value or are given twice.
+
+    Raises:
+        InvalidRequest: as `arranged`.
+    """
+    leading = []
+    known = {name: param for param in params for name in param.opts}
+    rest = iter(args)
+    for arg in rest:
+        if arg == "--" or not arg.startswith("--"):
+            break
+        leading.append(arg)
+        param = known.get(arg)
+        if param is not None and not param.is_flag:
+            leading += [value for value in [next(rest, None)] if value is not None]
+    arranged(leading, params)
+
+
+def _value_of(name: str, param: Any, value: str | None) -> str:
+    # The next word is no value but an option, or the mark before the words, where it looks like one.
+    if value is None or value.startswith("--") or value in HELP:
+        raise InvalidRequest(
+            f"{name} needs a value; one that begins with two hyphens is written {name}=VALUE",
+            field=param.name,
+        )
+    return value
 
 
 def _check_count(words: Sequence[str], params: Sequence[Any]) -> None:

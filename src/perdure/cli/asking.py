@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -11,6 +11,11 @@ from perdure.cli.facts import iso, show_explanation, show_fact, show_facts, show
 from perdure.cli.failures import complain
 from perdure.cli.screen import Screen, print_json
 from perdure.cli.session import Session, command
+
+if TYPE_CHECKING:
+    from perdure.store import Memory
+
+LATER = "that fact was recorded after --known-at"
 
 
 def add_to(app: typer.Typer) -> None:
@@ -37,6 +42,7 @@ def recall(  # noqa: PLR0913 - one parameter per option
     entity: o.Entity = None,
     tag: o.Tags = None,
     kind: o.Kind = None,
+    pinned: o.PinnedOnly = None,
     filter_: o.Filter = None,
     min_score: o.MinScore = None,
     candidate_limit: o.CandidateLimit = None,
@@ -54,6 +60,7 @@ def recall(  # noqa: PLR0913 - one parameter per option
             entity=entity,
             tags=tag or None,
             kind=kind,
+            pinned=pinned,
             filter=where,
             min_score=o.real(min_score, "min_score"),
             candidate_limit=o.whole(candidate_limit, "candidate_limit"),
@@ -81,6 +88,7 @@ def explain(  # noqa: PLR0913 - one parameter per option
     entity: o.Entity = None,
     tag: o.Tags = None,
     kind: o.Kind = None,
+    pinned: o.PinnedOnly = None,
     filter_: o.Filter = None,
     min_score: o.MinScore = None,
     candidate_limit: o.CandidateLimit = None,
@@ -98,6 +106,7 @@ def explain(  # noqa: PLR0913 - one parameter per option
             entity=entity,
             tags=tag or None,
             kind=kind,
+            pinned=pinned,
             filter=where,
             min_score=o.real(min_score, "min_score"),
             candidate_limit=o.whole(candidate_limit, "candidate_limit"),
@@ -116,6 +125,7 @@ def get(session: Session, id_: o.IdArgument, *, as_of: o.AsOf = None, known_at: 
     moments = o.times(as_of, known_at)
     with session.memory() as memory:
         fact = memory.get(id_, **moments)
+        later = fact is None and _is_later(memory, id_, moments)
     if session.as_json:
         from perdure.contract.wire import fact_object  # noqa: PLC0415 - only where it is printed
 
@@ -123,24 +133,35 @@ def get(session: Session, id_: o.IdArgument, *, as_of: o.AsOf = None, known_at: 
     elif fact is not None:
         show_fact(Screen(), fact)
     if fact is None:
-        complain("there is no fact with that id")
+        complain(LATER if later else "there is no fact with that id")
         raise typer.Exit(1)
 
 
 def history(session: Session, id_: o.IdArgument, *, as_of: o.AsOf = None, known_at: o.KnownAt = None) -> None:
-    """Show every version that is joined to a fact, in the order in which they take effect."""
+    """Show every version that is joined to a fact, in the order in which they take effect.
+
+    The history of a fact that was recorded after --known-at is empty.
+    """
     moments = o.times(as_of, known_at)
     with session.memory() as memory:
         facts = memory.history(id_, **moments)
+        later = not facts and _is_later(memory, id_, moments)
     if session.as_json:
         from perdure.contract.wire import fact_object  # noqa: PLC0415 - only where it is printed
 
         print_json({"history": [fact_object(fact) for fact in facts]})
     elif facts:
         show_facts(Screen(), facts)
-    if not facts:
+    elif later:
+        Screen().line(f"No history then: {LATER}.")
+    if not facts and not later:
         complain("there is no fact with that id")
         raise typer.Exit(1)
+
+
+def _is_later(memory: Memory, id_: str, moments: dict[str, Any]) -> bool:
+    """Whether a fact that was not found at `known_at` is there by what is known now."""
+    return moments["known_at"] is not None and memory.get(id_) is not None
 
 
 def list_facts(  # noqa: PLR0913 - one parameter per option
@@ -150,6 +171,7 @@ def list_facts(  # noqa: PLR0913 - one parameter per option
     entity: o.Entity = None,
     tag: o.Tags = None,
     kind: o.Kind = None,
+    pinned: o.PinnedOnly = None,
     filter_: o.Filter = None,
     status: Annotated[
         str | None,
@@ -178,6 +200,7 @@ def list_facts(  # noqa: PLR0913 - one parameter per option
             entity=entity,
             tags=tag or None,
             kind=kind,
+            pinned=pinned,
             status=status,
             order=order,
             hidden=hidden,

@@ -10,7 +10,7 @@ from perdure.base.instants import to_iso, to_millis
 from perdure.cli.screen import STYLES, Screen, compact
 
 if TYPE_CHECKING:
-    from perdure.model.fact import End, Fact
+    from perdure.model.fact import End, Fact, Source
     from perdure.model.hit import ChainLink, Explanation, Hit
     from perdure.model.replies import Remembered
 
@@ -87,7 +87,7 @@ def show_fact(screen: Screen, fact: Fact) -> None:
         "supersedes": ", ".join(fact.supersedes),
         "superseded by": ", ".join(fact.superseded_by),
         "metadata": compact(fact.metadata) if fact.metadata else None,
-        "source": None if fact.source is None else compact(_source(fact)),
+        "source": _source(fact.source),
         "text": fact.text,
     }
     screen.fields((name, value) for name, value in told.items() if value)
@@ -120,6 +120,7 @@ def show_explanation(screen: Screen, explanation: Explanation) -> None:
         "filtered by": ", ".join(explanation.filtered_by),
         "matched": ", ".join(explanation.matched_terms) or "no word",
         "score": "none" if explanation.final_score is None else score(explanation.final_score),
+        "source": _source(explanation.source),
     }
     screen.fields((name, value) for name, value in told.items() if value)
     _show_parts(screen, explanation)
@@ -151,7 +152,9 @@ def _ended(end: End) -> str:
     return what if end.reason is None else f"{what} ({end.reason})"
 
 
-def _source(fact: Fact) -> dict[str, object]:
+def _source(source: Source | None) -> str | None:
+    if source is None:
+        return None
     from perdure.contract.wire import source_object  # noqa: PLC0415 - only where there is a source
 
-    return {} if fact.source is None else source_object(fact.source)
+    return compact(source_object(source))

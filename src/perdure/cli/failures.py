@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import typer
@@ -20,6 +21,12 @@ class Failed(PerdureError):
     code = "failed"
 
 
+class OutputFailed(Failed):
+    """What the command answers cannot be written: a full disk, for example."""
+
+    code = "failed"
+
+
 def run(action: Callable[[], Any], *, as_json: bool) -> int:
     """Run a command and return its exit code; what it raises becomes one line on standard error.
 
@@ -27,6 +34,8 @@ def run(action: Callable[[], Any], *, as_json: bool) -> int:
     """
     try:
         code = action()
+    except OutputFailed as error:
+        return _report(error, as_json=False)
     except PerdureError as error:
         return _report(error, as_json=as_json)
     except typer.Abort:
@@ -39,19 +48,27 @@ def run(action: Callable[[], Any], *, as_json: bool) -> int:
 
 
 def complain(message: str) -> None:
-    """Print one line on standard error."""
+    """Print one line on standard error; where that cannot be written, there is nobody to tell."""
     from perdure.cli.screen import shown  # noqa: PLC0415 - help must not wait for it
 
-    print(f"perdure: {shown(message)}", file=sys.stderr)
+    with suppress(OSError):
+        print(f"perdure: {shown(message)}", file=sys.stderr)
 
 
 def _report(error: PerdureError, *, as_json: bool) -> int:
     complain(str(error))
-    if as_json:
-        from perdure.cli.screen import print_json  # noqa: PLC0415
-        from perdure.contract.wire import error_object  # noqa: PLC0415
+    try:
+        if as_json:
+            from perdure.cli.screen import print_json  # noqa: PLC0415
+            from perdure.contract.wire import error_object  # noqa: PLC0415
 
-        print_json(error_object(error))
+            print_json(error_object(error))
+        elif sys.stdout is not None:
+            sys.stdout.flush()
+    except (OutputFailed, OSError):
+        from perdure.cli.streams import discard_output  # noqa: PLC0415
+
+        discard_output()
     return 2 if isinstance(error, InvalidRequest) and not isinstance(error, QueryLimit) else 1
 
 

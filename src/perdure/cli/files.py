@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import stat
+import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,8 +15,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from perdure.cli.failures import Failed, complain
-from perdure.cli.screen import Screen, print_json
+from perdure.cli.screen import Screen, console, print_json, put
 from perdure.cli.session import Session, command
+from perdure.cli.streams import standard_input
 from perdure.errors import InvalidRequest
 
 if TYPE_CHECKING:
@@ -102,7 +106,7 @@ def export(
         )
         if output == "-":
             for line in lines:
-                typer.echo(line.encode(), nl=False)
+                put(line.encode())
             return
         count = _write(Path(output), lines, force=force)
     if session.as_json:
@@ -112,18 +116,50 @@ def export(
 
 
 def _write(path: Path, lines: Iterator[str], *, force: bool) -> int:
-    """Write the lines beside the file and move them there whole; return how many."""
-    if path.exists() and not force:
-        raise Failed("the output file exists; --force writes over it", field="output")
-    partial = path.with_name(f"{path.name}.partial")
+    """Write the lines beside the file and move them there whole; return how many.
+
+    Whatever fails, a file that was there before is as it was. The new one is for its owner alone.
+    """
+    _check_target(path, force=force)
     count = 0
-    descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "w", encoding="utf-8", newline="\n") as stream:
-        for line in lines:
-            stream.write(line)
-            count += 1
-    partial.replace(path)
+    with _outside():
+        descriptor, name = tempfile.mkstemp(prefix=".perdure-", suffix=".partial", dir=path.parent)
+    partial = Path(name)
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8", newline="\n") as stream:
+            for line in lines:
+                with _outside():
+                    stream.write(line)
+                count += 1
+            with _outside():
+                stream.flush()
+                os.fsync(stream.fileno())
+        # What came into being meanwhile is somebody's as well.
+        _check_target(path, force=force)
+        with _outside():
+            partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
     return count
+
+
+def _check_target(path: Path, *, force: bool) -> None:
+    try:
+        mode = path.lstat().st_mode
+    except OSError:
+        return  # it is not there, or making it will say what is wrong
+    if not stat.S_ISREG(mode):
+        raise Failed("the output is a link, a folder or a device; name a file", field="output")
+    if not force:
+        raise Failed("the output file exists; --force writes over it", field="output")
+
+
+@contextmanager
+def _outside() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise Failed(f"the output file cannot be written: {error.strerror}", field="output") from error
 
 
 def _entries(files: list[str], form: Format) -> Iterator[Entry]:
@@ -131,7 +167,7 @@ def _entries(files: list[str], form: Format) -> Iterator[Entry]:
 
     for file in files:
         if file == "-":
-            yield from read_stream(typer.get_binary_stream("stdin"), "standard input", form)
+            yield from read_stream(standard_input(), "standard input", form)
         else:
             yield from read_file(Path(file), form)
 
@@ -148,14 +184,13 @@ def _format(told: str) -> Format:
 @contextmanager
 def _progress() -> Iterator[Progress | None]:
     """Show a bar on standard error when it is a terminal."""
-    from rich.console import Console  # noqa: PLC0415 - only where something is imported
-    from rich.progress import Progress as Bar  # noqa: PLC0415
+    from rich.progress import Progress as Bar  # noqa: PLC0415 - only where something is imported
 
-    console = Console(stderr=True)
-    if not console.is_terminal:
+    errors = console(sys.stderr)
+    if not errors.is_terminal:
         yield None
         return
-    with Bar(console=console, transient=True) as bar:
+    with Bar(console=errors, transient=True) as bar:
         task = bar.add_task("importing", total=None)
         yield lambda done, of: bar.update(task, completed=done, total=of)
 

@@ -9,10 +9,11 @@ from typing import Any, NoReturn
 import typer
 from typer.core import TyperGroup
 
-from perdure.cli import about, asking, demo, files, removing, telling
-from perdure.cli.arguments import HELP, wants_json
-from perdure.cli.failures import run
+from perdure.cli import about, asking, demo, files, maintaining, removing, telling
+from perdure.cli.arguments import HELP, check_leading, wants_json
+from perdure.cli.failures import Failed, run
 from perdure.cli.session import shared_options
+from perdure.cli.streams import prepare
 
 ABOUT = """A memory for AI agents: facts that hold over time.
 
@@ -27,17 +28,20 @@ class CommandLine(TyperGroup):
 
     def main(self, args: Any = None, prog_name: str | None = None, *rest: Any, **extra: Any) -> NoReturn:
         arguments = list(sys.argv[1:] if args is None else args)
-        for stream in (sys.stdout, sys.stderr):
-            if hasattr(stream, "reconfigure"):  # a terminal that lacks a letter gets its number instead
-                stream.reconfigure(errors="backslashreplace")
+        prepare()
         extra["standalone_mode"] = False
         whole = super().main
-        sys.exit(
-            run(
-                lambda: whole(arguments, prog_name or "perdure", *rest, **extra),
-                as_json=wants_json(arguments),
-            )
-        )
+
+        def action() -> Any:
+            if sys.stdout is None:
+                raise Failed("standard output is closed, so nothing could be answered; nothing was done")
+            return whole(arguments, prog_name or "perdure", *rest, **extra)
+
+        sys.exit(run(action, as_json=wants_json(arguments)))
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        check_leading(args, self.params)
+        return super().parse_args(ctx, args)
 
 
 app = typer.Typer(
@@ -49,7 +53,7 @@ app = typer.Typer(
     context_settings={"help_option_names": list(HELP)},
 )
 app.callback(invoke_without_command=True)(shared_options)
-for module in (telling, asking, removing, files, about, demo):
+for module in (telling, asking, removing, maintaining, files, about, demo):
     module.add_to(app)
 
 

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from perdure.base.instants import to_millis
+from perdure.cli.streams import standard_input
 from perdure.contract import limits
 from perdure.errors import InvalidRequest
 
@@ -37,6 +38,9 @@ Kind = Annotated[
 Filter = Annotated[
     str | None,
     typer.Option("--filter", metavar="JSON", help='Metadata that must be equal, like {"team":"a"}.'),
+]
+PinnedOnly = Annotated[
+    bool | None, typer.Option("--pinned/--no-pinned", help="Only facts that are pinned, or that are not.")
 ]
 K = Annotated[
     str | None, typer.Option("--k", metavar="N", help=f"At most so many results, 1 to {limits.K_MAX}.")
@@ -81,10 +85,11 @@ def text_of(argument: str) -> str:
 
     Raises:
         InvalidRequest: standard input is not UTF-8.
+        Failed: standard input is closed.
     """
     if argument != "-":
         return argument
-    data = typer.get_binary_stream("stdin").read()
+    data = standard_input().read()
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:

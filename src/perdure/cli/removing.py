@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from perdure.cli import options as o
-from perdure.cli.facts import show_facts
-from perdure.cli.failures import Failed
+from perdure.cli.previews import ask, count_of, show_leaving
 from perdure.cli.screen import Screen, print_json
 from perdure.cli.session import Session, command
 
@@ -17,7 +15,6 @@ if TYPE_CHECKING:
     from perdure.model.replies import Forgotten
     from perdure.store import Memory
 
-PREVIEW_MAX = 20
 Ids = Annotated[list[str] | None, typer.Argument(metavar="[ID]...", help="The facts' ids.")]
 
 
@@ -79,13 +76,13 @@ def forget(  # noqa: PLR0913 - one parameter per option
         if not yes or dry_run:
             preview = memory.forget(**scope, **how, dry_run=True)
             if dry_run:
-                _answer(session, memory, preview)
+                answer_forgotten(session, memory, preview)
                 return
-            _ask(memory, preview)
+            ask_to_forget(memory, preview)
             # Only what was shown may go, also if others write meanwhile.
             scope = {"ids": list(preview.forgotten)}
         reply = memory.forget(**scope, **how, idempotency_key=idempotency_key)
-        _answer(session, memory, reply)
+        answer_forgotten(session, memory, reply)
 
 
 def restore(session: Session, ids: Annotated[list[str], typer.Argument(metavar="ID...")]) -> None:
@@ -114,31 +111,21 @@ def _count(session: Session, name: str, value: Any, sentence: str) -> None:
         Screen().line(sentence)
 
 
-def _ask(memory: Memory, preview: Forgotten) -> None:
-    from rich.console import Console  # noqa: PLC0415 - only where somebody is asked
+def ask_to_forget(memory: Memory, preview: Forgotten) -> None:
+    """Show what would go and ask; where nothing would, there is nothing to ask.
 
-    errors = Screen(Console(file=sys.stderr, highlight=False, markup=False, emoji=False))
-    if not preview.forgotten:
-        return
-    _preview(errors, memory, preview)
-    # Not typer's own question: it writes to standard output, which may be read by a program.
-    print(f"Forget {_facts(len(preview.forgotten))}? [y/N] ", end="", file=sys.stderr, flush=True)
-    answer = sys.stdin.readline()
-    if not answer.endswith("\n"):
-        print(file=sys.stderr)
-    if answer.strip().lower() not in ("y", "yes"):
-        raise Failed("refused; nothing was forgotten. --yes does not ask")
+    Raises:
+        Failed: the answer is not yes.
+    """
+    if preview.forgotten:
+        ask(
+            f"Forget {count_of(len(preview.forgotten))}?",
+            lambda screen: show_leaving(screen, memory, preview.forgotten),
+            refused="nothing was forgotten",
+        )
 
 
-def _preview(screen: Screen, memory: Memory, preview: Forgotten) -> None:
-    facts = [fact for id_ in preview.forgotten[:PREVIEW_MAX] if (fact := memory.get(id_)) is not None]
-    if facts:
-        show_facts(screen, facts)
-    if len(preview.forgotten) > len(facts):
-        screen.line(f"… and {len(preview.forgotten) - len(facts)} more, or hidden ones.")
-
-
-def _answer(session: Session, memory: Memory, reply: Forgotten) -> None:
+def answer_forgotten(session: Session, memory: Memory, reply: Forgotten) -> None:
     if session.as_json:
         from perdure.contract.wire import forgotten_object  # noqa: PLC0415 - only where it is printed
 
@@ -146,13 +133,9 @@ def _answer(session: Session, memory: Memory, reply: Forgotten) -> None:
         return
     screen = Screen()
     if reply.dry_run:
-        _preview(screen, memory, reply)
-        screen.line(f"{_facts(len(reply.forgotten))} would go. Nothing was changed.")
+        show_leaving(screen, memory, reply.forgotten)
+        screen.line(f"{count_of(len(reply.forgotten))} would go. Nothing was changed.")
         return
-    screen.line(f"{_facts(len(reply.forgotten))} forgotten.")
+    screen.line(f"{count_of(len(reply.forgotten))} forgotten.")
     if reply.pending:
         screen.line("Another process is reading; the next operation on the store finishes the erasure.")
-
-
-def _facts(count: int) -> str:
-    return "1 fact" if count == 1 else f"{count} facts"

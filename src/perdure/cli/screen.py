@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TextIO
 
 import typer
+
+from perdure.cli.failures import OutputFailed
+from perdure.cli.streams import width
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -15,6 +19,7 @@ if TYPE_CHECKING:
 # Everything that moves a cursor, changes colours or turns the direction of what follows.
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 _RAW_IN_JSON = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+HEIGHT = 25  # nothing is fitted to it
 WIDTH_MIN = 30  # for wrapped text; a narrower terminal wraps by itself
 
 STYLES = {
@@ -38,12 +43,36 @@ def _visible(match: re.Match[str]) -> str:
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
 
 
+@contextmanager
+def _writing() -> Iterator[None]:
+    try:
+        yield
+    except BrokenPipeError:  # the reader has seen enough, which is no failure to tell of
+        raise
+    except OSError as error:
+        raise OutputFailed(
+            f"the output cannot be written: {error.strerror or type(error).__name__}"
+        ) from error
+
+
+def put(data: bytes | str) -> None:
+    """Write to standard output, all of it before this returns.
+
+    Raises:
+        OutputFailed: it cannot be written. BrokenPipeError: its reader is gone.
+    """
+    with _writing():
+        typer.echo(data, nl=False)
+
+
 def print_json(value: Any) -> None:
     """Print a value as one line of JSON in UTF-8, its keys in the order given."""
     import json  # noqa: PLC0415
 
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    typer.echo(_RAW_IN_JSON.sub(lambda match: f"\\u{ord(match[0]):04x}", text).encode())
+    text = _RAW_IN_JSON.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+    # Half a surrogate pair, as bytes of the command line that are no text become one, is escaped.
+    put(text.encode(errors="backslashreplace") + b"\n")
 
 
 def compact(value: Any) -> str:
@@ -53,13 +82,19 @@ def compact(value: Any) -> str:
     return canonical_json(value).decode()
 
 
+def console(file: TextIO) -> Console:
+    """Return what prints to the stream: neither markup nor colours are read out of texts."""
+    from rich.console import Console  # noqa: PLC0415 - programs that read JSON need not wait for it
+
+    # Both sizes: with one of them missing, COLUMNS=0 is taken at its word and nothing is printed.
+    return Console(file=file, width=width(), height=HEIGHT, highlight=False, markup=False, emoji=False)
+
+
 class Screen:
     """Standard output for people: colours and wrapping on a terminal, plain whole lines elsewhere."""
 
-    def __init__(self, console: Console | None = None) -> None:
-        from rich.console import Console  # noqa: PLC0415 - programs that read JSON need not wait for it
-
-        self.console = console or Console(file=sys.stdout, highlight=False, markup=False, emoji=False)
+    def __init__(self, where: Console | None = None) -> None:
+        self.console = where or console(sys.stdout)
         self.block = "█" if self.console.encoding.startswith("utf") else "#"
 
     def line(self, text: str = "", *, style: str = "") -> None:
@@ -117,4 +152,5 @@ class Screen:
 
         text = Text.assemble(*((shown(part), style) for part, style in parts))
         text.rstrip()
-        self.console.print(text, soft_wrap=True)
+        with _writing():
+            self.console.print(text, soft_wrap=True)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 import typer
 
 from perdure.cli.arguments import HELP, Command
+from perdure.cli.failures import complain
 from perdure.errors import InvalidRequest
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ class Session:
         with Store.open(EPHEMERAL if absent else self.place) as store:
             yield store
         if absent:
-            print("perdure: there is no store there yet; remember or import makes one", file=sys.stderr)
+            complain("there is no store there yet; remember or import makes one")
 
     @contextmanager
     def memory(self, *, writes: bool = False) -> Iterator[Memory]:
@@ -93,8 +94,11 @@ def session_of(common: Common) -> Session:
     """Return the session that the options and the environment describe.
 
     Raises:
-        InvalidRequest: the configuration cannot be read or is wrong.
+        InvalidRequest: the configuration cannot be read or is wrong, or --store or --config is empty.
     """
+    for name in ("store", "config"):
+        if getattr(common, name) == "":
+            raise InvalidRequest(f"--{name} is empty; name one, or leave the option out", field=name)
     place = common.store or os.environ.get("PERDURE_STORE") or str(default_store())
     config = common.config or os.environ.get("PERDURE_CONFIG")
     return Session(place, common.principal, common.scope, common.as_json, _read_config(config))

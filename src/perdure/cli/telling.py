@@ -34,7 +34,7 @@ Clear = Annotated[
 ]
 Pinned = Annotated[
     bool | None,
-    typer.Option("--pinned/--not-pinned", help="Keep it out of the reach of forgetting policies."),
+    typer.Option("--pinned/--no-pinned", help="Keep it out of the reach of forgetting policies."),
 ]
 
 

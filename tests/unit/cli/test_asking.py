@@ -41,7 +41,8 @@ def test_every_read_takes_both_times(run):
     before = ("--known-at", "2001-01-01")
     assert texts(run("recall", QUESTION, *before, "--json")) == []
     assert run("get", "p", *before, "--json").json["fact"] is None
-    assert run("history", "p", *before, "--json").json["history"] == []
+    history = run("history", "p", *before, "--json")
+    assert (history.code, history.json, history.err) == (0, {"history": []}, "")
     assert texts(run("list", *before, "--json")) == []
     assert run("explain", QUESTION, "p", *before, "--json").json["explanation"]["reason"] == "not-known"
 
@@ -93,6 +94,25 @@ def test_tags_entity_kind_and_filter_narrow_a_recall(run):
         assert texts(run("recall", "red", *options, "--json")) == ["red apple"]
 
 
+def test_pinned_facts_and_the_others_can_be_asked_for_alone(run):
+    remember(run, "red apple", "--id", "a", "--pinned")
+    remember(run, "red cherry", "--id", "c")
+    for read in (("recall", "red"), ("list",)):
+        assert texts(run(*read, "--pinned", "--json")) == ["red apple"]
+        assert texts(run(*read, "--no-pinned", "--json")) == ["red cherry"]
+        assert len(texts(run(*read, "--json"))) == 2
+    assert run("explain", "red", "c", "--pinned", "--json").json["explanation"]["reason"] == "filtered"
+    run("annotate", "a", "--no-pinned")
+    assert texts(run("list", "--pinned", "--json")) == []
+
+
+def test_an_explanation_shows_where_the_fact_is_from(run):
+    remember(run, "red apple", "--id", "a", "--source", '{"uri":"book","position":3}')
+    told = run("explain", "red", "a", "--json").json["explanation"]
+    assert told["source"] == {"uri": "book", "position": 3}
+    assert '{"position":3,"uri":"book"}' in run("explain", "red", "a").out
+
+
 @pytest.mark.usefixtures("moved")
 def test_explain_tells_why_a_fact_is_absent(run):
     explanation = run("explain", QUESTION, "p", "--json").json["explanation"]
@@ -126,6 +146,19 @@ def test_what_is_not_there_is_exit_code_1(run):
     for command in ("get", "history"):
         outcome = run(command, "nope", "--json")
         assert (outcome.code, outcome.json) == (1, {"fact": None} if command == "get" else {"history": []})
+        assert "no fact" in outcome.err
+
+
+@pytest.mark.usefixtures("moved")
+def test_a_fact_that_was_not_known_then_is_told_from_one_that_is_not_there(run):
+    before = ("--known-at", "2001-01-01")
+    later = run("history", "p", *before)
+    assert later.code == 0
+    assert "recorded after --known-at" in later.out
+    assert "recorded after --known-at" in run("get", "p", *before).err
+    for command in ("get", "history"):
+        outcome = run(command, "nope", *before)
+        assert (outcome.code, outcome.out) == (1, "")
         assert "no fact" in outcome.err
 
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import json
+import os
+import stat
 import zipfile
 
 import pytest
 
+from perdure import Corrupt
 from unit.cli.command_line import remember, texts
 
 TALK = {
@@ -156,3 +160,100 @@ def test_an_export_does_not_write_over_a_file_unless_told(run, tmp_path):
     assert run("export", "--output", str(path), "--force", "--json").json == {"exported": 1}
     assert json.loads(path.read_text()) == {"id": "a", "text": "x"}
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["facts.jsonl", "store"]
+
+
+def test_what_stands_beside_the_output_stays_whole(run, tmp_path):
+    remember(run, "x", "--id", "a")
+    folder = tmp_path / "out"
+    folder.mkdir()
+    (folder / "mine").write_text("mine")
+    (folder / "facts.jsonl.partial").write_text("theirs")
+    (folder / "linked.jsonl.partial").symlink_to(folder / "mine")
+    for name in ("facts.jsonl", "linked.jsonl"):
+        assert run("export", "--output", str(folder / name)).code == 0
+        assert stat.S_IMODE((folder / name).stat().st_mode) == 0o600
+    assert (folder / "facts.jsonl.partial").read_text() == "theirs"
+    assert (folder / "mine").read_text() == "mine"
+    assert len(list(folder.iterdir())) == 5
+
+
+@pytest.mark.parametrize("force", [(), ("--force",)])
+def test_an_output_that_is_no_plain_file_is_refused_and_stays(run, tmp_path, force):
+    remember(run, "x", "--id", "a")
+    mine, link, dangling, pipe = (tmp_path / name for name in ("mine", "link", "dangling", "pipe"))
+    mine.write_text("mine")
+    link.symlink_to(mine)
+    dangling.symlink_to(tmp_path / "nowhere")
+    os.mkfifo(pipe)
+    for path in (link, dangling, pipe, tmp_path):
+        outcome = run("export", "--output", str(path), *force, "--json")
+        assert (outcome.code, outcome.error["field"]) == (1, "output")
+    assert mine.read_text() == "mine"
+    assert link.is_symlink()
+    assert pipe.is_fifo()
+    assert not (tmp_path / "nowhere").exists()
+
+
+def broken_off(memory):
+    yield {"text": "x"}
+    raise Corrupt("the second fact is damaged")
+
+
+def full(descriptor):
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+@pytest.mark.parametrize(
+    ("where", "what", "told"),
+    [
+        ("perdure.importers.exporting.export_facts", broken_off, "the second fact is damaged"),
+        ("os.fsync", full, "the output file cannot be written: No space left on device"),
+    ],
+)
+def test_an_export_that_fails_leaves_the_old_file_and_nothing_else(
+    run, tmp_path, monkeypatch, where, what, told
+):
+    remember(run, "x", "--id", "a")
+    path = tmp_path / "facts.jsonl"
+    path.write_text("mine")
+    with monkeypatch.context() as patch:
+        patch.setattr(where, what)
+        outcome = run("export", "--output", str(path), "--force")
+    assert (outcome.code, outcome.err) == (1, f"perdure: {told}\n")
+    assert path.read_text() == "mine"
+    assert run("export", "--output", str(tmp_path / "absent" / "facts.jsonl")).code == 1
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["facts.jsonl", "store"]
+
+
+def test_a_bad_place_on_the_wire_has_null_where_it_has_no_line_or_entry(run, damaged, tmp_path):
+    for bad in run("import", damaged, "--json").error["details"]["bad"]:
+        assert bad["entry"] is None
+    path = tmp_path / "talk.json"
+    path.write_text(json.dumps({**TALK, "session_2": 5}))
+    (bad,) = run("import", str(path), "--json").error["details"]["bad"]
+    assert (bad["line"], bad["entry"]) == (None, "session_2")
+
+
+def test_a_damaged_archive_is_one_line(run, tmp_path):
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("26.json", json.dumps(TALK))
+    data = bytearray(packed.getvalue())
+    data[40:50] = b"\xff" * 10
+    path = tmp_path / "all.zip"
+    path.write_bytes(data)
+    outcome = run("import", str(path))
+    assert outcome.code == 1
+    assert "all.zip: damaged archive" in outcome.err
+
+
+def test_a_blocked_line_among_others_is_told_with_its_line(run, tmp_path):
+    remember(run, "The pin is 9", "--id", "p")
+    run("forget", "p", "--block", "--yes")
+    path = tmp_path / "facts.jsonl"
+    path.write_text('{"text":"b"}\n\n{"text":"The pin is 9"}\n')
+    error = run("import", str(path), "--json").error
+    assert error["code"] == "blocked"
+    assert error["message"].startswith("facts.jsonl, line 3: ")
+    assert (error["details"]["file"], error["details"]["line"]) == ("facts.jsonl", 3)
+    assert texts(run("list", "--json")) == []

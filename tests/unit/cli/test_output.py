@@ -13,6 +13,7 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from perdure.cli.screen import Screen, print_json, shown
+from perdure.cli.streams import width
 from unit.cli.command_line import remember
 
 CONTROL = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
@@ -69,6 +70,22 @@ def test_json_on_standard_output_is_one_line_that_gives_the_text_back(capfdbinar
     out = capfdbinary.readouterr().out
     assert out.count(b"\n") == 1
     assert json.loads(out) == {"text": NASTY + '\u2028 東京 \\ "'}
+
+
+@pytest.mark.parametrize("columns", ["0", "00", "-3", "x", "²", "99999999999999999999"])
+def test_a_width_that_is_none_changes_nothing(run, monkeypatch, columns):
+    remember(run, "a zebra crossing")
+    monkeypatch.delenv("COLUMNS", raising=False)
+    usual = run("recall", "zebra").out
+    monkeypatch.setenv("COLUMNS", columns)
+    assert "a zebra crossing" in usual
+    assert run("recall", "zebra").out == usual
+    assert width() > 0
+
+
+def test_the_width_that_is_told_is_the_width(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "47")
+    assert width() == 47
 
 
 def test_markup_in_stored_text_is_text(run):

@@ -85,6 +85,91 @@ def test_bytes_that_are_no_text_are_refused_and_not_a_crash(store_path):
     assert b"Traceback" not in process.stderr
 
 
+PROGRAM = 'exec "$0" -c "from perdure.cli.main import main; main()" "$@"'
+
+
+def shell(store: Path, redirection: str, *args: str) -> tuple[int, bytes, bytes]:
+    """Run the command with a stream as the shell's redirection makes it."""
+    done = subprocess.run(
+        ["/bin/sh", "-c", f"{PROGRAM} {redirection}", sys.executable, *args],
+        input=b"",
+        capture_output=True,
+        env=_environment(store),
+        timeout=60,
+        check=False,
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+@pytest.fixture
+def zebra(store_path):
+    call(store_path, "remember", "a zebra", "--id", "z")
+    return store_path
+
+
+ON_A_FULL_DISK = [
+    (("list", "--json"), 1),
+    (("recall", "zebra"), 1),
+    (("export",), 1),
+    (("config",), 1),
+    (("--help",), 1),
+    (("get", "nope", "--json"), 1),
+    (("explain", "zebra", "nope", "--json"), 1),
+    (("recall", "", "--json"), 2),
+]
+
+
+@pytest.mark.parametrize(("line", "code"), ON_A_FULL_DISK, ids=str)
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no disk that is always full")
+def test_an_answer_that_cannot_be_written_is_one_line_and_an_exit_code(zebra, line, code):
+    found, out, err = shell(zebra, ">/dev/full", *line)
+    assert (found, out, err.count(b"\n")) == (code, b"", 1)
+    assert err.startswith(b"perdure: ")
+
+
+@pytest.mark.parametrize("form", [(), ("--json",)])
+@pytest.mark.parametrize("line", [("recall", "zebra"), ("export",), ("remember", "a horse")])
+def test_nothing_is_done_where_standard_output_is_closed(zebra, line, form):
+    code, _, err = shell(zebra, ">&-", *line, *form)
+    assert (code, err.count(b"\n")) == (1, 1)
+    assert b"standard output is closed" in err
+    assert json.loads(call(zebra, "list", "--json")[1])["total"] == 1
+
+
+@pytest.mark.parametrize("line", [("remember", "-"), ("recall", "-"), ("import", "-")])
+def test_a_closed_standard_input_is_one_line(zebra, line):
+    code, out, err = shell(zebra, "<&-", *line)
+    assert (code, out, err.count(b"\n")) == (1, b"", 1)
+    assert b"standard input is closed" in err
+
+
+def test_a_question_that_nobody_can_answer_forgets_nothing(zebra):
+    code, out, err = shell(zebra, "<&-", "forget", "z")
+    assert (code, out) == (1, b"")
+    assert b"Traceback" not in err
+    assert call(zebra, "get", "z")[0] == 0
+
+
+@pytest.mark.parametrize("redirection", ["2>&-", "2>/dev/full"])
+def test_without_standard_error_answers_and_exit_codes_stay(zebra, redirection):
+    code, out, _ = shell(zebra, redirection, "get", "z", "--json")
+    assert (code, json.loads(out)["fact"]["id"]) == (0, "z")
+    assert shell(zebra, redirection, "get", "nope") == (1, b"", b"")
+    assert shell(zebra, redirection, "get", "--bogus") == (2, b"", b"")
+
+
+def test_a_reader_that_has_seen_enough_is_no_crash(zebra):
+    for line in (("list", "--json"), ("list",), ("explain", "zebra", "nope", "--json")):
+        process = start(zebra, *line)
+        assert process.stdout is not None
+        process.stdout.close()
+        process.stdout = None
+        code, _, err = finish(process)
+        assert code == 1
+        assert b"Traceback" not in err
+        assert b"Exception" not in err
+
+
 def test_several_processes_write_and_read_one_store_and_nothing_is_lost(store_path):
     call(store_path, "remember", "apple first")
     writers = [start(store_path, "import", "-", "--lenient") for _ in range(3)]

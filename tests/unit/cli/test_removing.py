@@ -31,6 +31,13 @@ def test_a_question_without_an_answer_forgets_nothing(run):
     assert texts(run("list", "--json")) == ["Alice lives in Paris"]
 
 
+@pytest.mark.parametrize("answer", [b"\xff\n", b"yes please\n", b"\n"])
+def test_an_answer_that_is_not_yes_forgets_nothing(run, answer):
+    remember(run, "Alice lives in Paris", "--id", "a")
+    assert run("forget", "a", stdin=answer).code == 1
+    assert texts(run("list", "--json")) == ["Alice lives in Paris"]
+
+
 def test_a_dry_run_changes_nothing_and_lists_what_would_go(run):
     remember(run, "Alice lives in Paris", "--id", "a")
     outcome = run("forget", "--containing", "paris", "--dry-run", "--json")

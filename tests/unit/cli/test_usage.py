@@ -96,6 +96,17 @@ def test_a_blank_query_is_refused_and_points_to_list(run, blank):
         ("remember", "x", "--principal", "a\x07b"),
         ("end", "a", "--at", "soon"),
         ("import", "x.jsonl", "--format", "yaml"),
+        ("remember", "x", "--subject"),
+        ("remember", "--subject", "--", "x"),
+        ("remember", "x", "--subject", "--tag", "t"),
+        ("remember", "x", "--subject", "-h"),
+        ("remember", "x", "--store"),
+        ("remember", "x", "--store", ""),
+        ("remember", "x", "--config", ""),
+        ("--store", "--principal", "remember", "x"),
+        ("--principal", "a", "--principal", "b", "remember", "x"),
+        ("--store",),
+        ("recall", "x", "--pinned=yes"),
         ("bogus",),
         ("--nonsense", "list"),
         (),
@@ -143,7 +154,7 @@ def test_a_word_that_begins_with_a_hyphen_is_text(run):
 def test_help_names_every_command(run):
     shown = run("--help")
     assert shown.code == 0
-    for name in ("remember", "recall", "explain", "history", "get", "list", "correct", "end", "forget", "import", "export", "stats", "demo", "config"):  # fmt: skip
+    for name in ("remember", "recall", "explain", "history", "get", "list", "correct", "end", "forget", "import", "export", "stats", "demo", "config", "apply-forgetting", "consolidate"):  # fmt: skip
         assert f"\n  {name} " in shown.out
         assert "--json" in run(name, "--help").out
 
@@ -160,6 +171,17 @@ class _Word:
     param_type_name, name, opts, secondary_opts, nargs = "argument", "words", ["words"], [], -1
 
 
+def test_a_forgotten_value_makes_no_folder_and_stores_nothing(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for line in (
+        ("remember", "x", "--store"),
+        ("remember", "--store", "--", "x"),
+        ("--store", "--json", "remember", "x"),
+    ):
+        assert run(*line).code == 2
+    assert list(tmp_path.iterdir()) == []
+
+
 PARAMS = [_Option("value"), _Option("many", multiple=True), _Option("flag", flag=True), _Word()]
 words = st.text(min_size=0, max_size=5).filter(lambda w: not w.startswith("--") and w != "-h")
 
@@ -170,6 +192,23 @@ def test_words_keep_their_order_wherever_options_stand_between_them(some, values
     for at in range(len(some) + 1):
         found = arranged([*some[:at], *given_options, *some[at:]], PARAMS)
         assert found == [*given_options, "--", *some]
+
+
+hyphened = st.text(max_size=5).map(lambda rest: f"--{rest}")
+
+
+@given(st.lists(words), st.none() | hyphened | st.just("-h"), st.lists(words))
+def test_what_follows_an_option_is_never_taken_for_its_value_where_it_looks_like_an_option(
+    before, next_, after
+):
+    line = [*before, "--value", *([] if next_ is None else [next_, *after])]
+    with pytest.raises(InvalidRequest, match="--value needs a value"):
+        arranged(line, PARAMS)
+
+
+@given(hyphened)
+def test_a_value_that_begins_with_two_hyphens_is_joined_to_its_option(value):
+    assert arranged(["a", f"--value={value}"], PARAMS) == [f"--value={value}", "--", "a"]
 
 
 def test_what_follows_two_hyphens_is_text():

@@ -1,0 +1,110 @@
+"""Commands that run the configuration's policies: apply-forgetting, consolidate. Both only show, unless told."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from perdure.cli import options as o
+from perdure.cli.failures import Failed
+from perdure.cli.previews import ask, count_of, show_leaving
+from perdure.cli.removing import answer_forgotten, ask_to_forget
+from perdure.cli.screen import Screen, print_json
+from perdure.cli.session import Session, command
+
+if TYPE_CHECKING:
+    from perdure.model.replies import Consolidated
+    from perdure.store import Memory
+
+Apply = Annotated[bool, typer.Option("--apply", help="Do it; without this it is only shown.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
+
+
+def add_to(app: typer.Typer) -> None:
+    command(app, "apply-forgetting")(apply_forgetting)
+    command(app, "consolidate")(consolidate)
+
+
+def apply_forgetting(
+    session: Session,
+    *,
+    include_chain: Annotated[
+        bool, typer.Option("--include-chain", help="Every version joined to them as well.")
+    ] = False,
+    apply: Apply = False,
+    yes: Yes = False,
+    idempotency_key: o.IdempotencyKey = None,
+) -> None:
+    """Show what the configuration's forgetting policy would remove; with --apply remove it, after a question."""
+    with session.memory(writes=apply) as memory:
+        if not apply or not yes:
+            preview = memory.apply_forgetting(include_chain=include_chain)
+            if not apply:
+                answer_forgotten(session, memory, preview)
+                return
+            ask_to_forget(memory, preview)
+            # Only what was shown may go, also if others write meanwhile.
+            reply = memory.forget(ids=preview.forgotten, idempotency_key=idempotency_key)
+        else:
+            reply = memory.apply_forgetting(
+                include_chain=include_chain, dry_run=False, idempotency_key=idempotency_key
+            )
+        answer_forgotten(session, memory, reply)
+
+
+def consolidate(
+    session: Session,
+    *,
+    allow_destructive: Annotated[
+        bool, typer.Option("--allow-destructive", help="Forget merged facts where the policy asks for it.")
+    ] = False,
+    apply: Apply = False,
+    yes: Yes = False,
+    idempotency_key: o.IdempotencyKey = None,
+) -> None:
+    """Show what the configuration's consolidation policy would merge; with --apply merge it, after a question.
+
+    The policy is asked anew after the question; when its answer is another one by then, nothing is changed.
+    """
+    with session.memory(writes=apply) as memory:
+        if not apply or not yes:
+            preview = memory.consolidate(allow_destructive=allow_destructive)
+            if not apply:
+                _answer(session, memory, preview)
+                return
+            _ask(memory, preview)
+            if memory.consolidate(allow_destructive=allow_destructive) != preview:
+                raise Failed(
+                    "others wrote meanwhile, so the plan is another one; nothing was changed. Look again"
+                )
+        reply = memory.consolidate(
+            dry_run=False, allow_destructive=allow_destructive, idempotency_key=idempotency_key
+        )
+        _answer(session, memory, reply)
+
+
+def _ask(memory: Memory, preview: Consolidated) -> None:
+    if not (preview.created or preview.forgotten):
+        return
+    added, gone = count_of(len(preview.created)), count_of(len(preview.forgotten))
+    ask(
+        f"Add {added} and forget {gone}?",
+        lambda screen: show_leaving(screen, memory, preview.forgotten),
+        refused="nothing was changed",
+    )
+
+
+def _answer(session: Session, memory: Memory, reply: Consolidated) -> None:
+    if session.as_json:
+        from perdure.contract.wire import consolidated_object  # noqa: PLC0415 - only where it is printed
+
+        print_json(consolidated_object(reply))
+        return
+    screen = Screen()
+    added, gone = count_of(len(reply.created)), count_of(len(reply.forgotten))
+    if reply.dry_run:
+        show_leaving(screen, memory, reply.forgotten)
+        screen.line(f"{added} would be added and {gone} would go. Nothing was changed.")
+    else:
+        screen.line(f"{added} added, {gone} forgotten.")
