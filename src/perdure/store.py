@@ -251,7 +251,9 @@ def _checked_config(config: MemoryConfig | None) -> MemoryConfig:
 
 
 def _open_log(path: object, secret: bytes | None, durability: Durability, timeout_s: float) -> Log:
-    if not isinstance(path, str | Path) or not str(path):
+    if path == "":
+        raise InvalidRequest(f"path is empty: give a directory, or {EPHEMERAL!r}", field="path")
+    if not isinstance(path, str | Path):
         raise InvalidRequest(f"path must be text or a Path, got {type(path).__name__}", field="path")
     if secret is not None and (not isinstance(secret, bytes) or len(secret) != SECRET_BYTES):
         shown = f"{len(secret)} bytes" if isinstance(secret, bytes) else type(secret).__name__

@@ -9,13 +9,15 @@ from typing import Any, TypeVar
 
 import apsw
 
-from perdure.errors import Corrupt
-from perdure.log.sqlite.connections import STATE, Durability, Link, Pool, rows_of, run
+from perdure.errors import Busy, Corrupt, StorageFull, Unavailable
+from perdure.log.disk import log
+from perdure.log.sqlite.connections import Durability, Link, Pool, run
 from perdure.log.sqlite.failures import DriverError, translated
 from perdure.log.sqlite.files import HighWater, StoreFiles
 from perdure.log.sqlite.reading import check_whole
 from perdure.log.sqlite.schema import check_version
 from perdure.log.sqlite.scrubbing import clean, mark_dirty
+from perdure.log.sqlite.state import STATE, damaged_lock, present
 from perdure.log.sqlite.turns import WriterTurn
 from perdure.log.sqlite.writing import Writing
 
@@ -34,6 +36,7 @@ class Access:
         self._durability = durability
         self._timeout_s = timeout_s
         self._guard = Lock()
+        self._told_of_failure = False
         self._witness: tuple[int, HighWater] | None = None  # of the generation that was checked last
         self._pool = Pool(files, timeout_s=timeout_s, durability=durability, admit=self._admit)
         self.check_open = self._pool.check_open
@@ -75,21 +78,29 @@ class Access:
                 continue
             # Without a sync at each commit, losing power may lawfully lose what the mark would insist on.
             if self._durability == "full" and self._witness is not None:
-                self._witness[1].write(writing.last_row)
+                _witness(self._witness[1], writing.last_row)
             self._pool.give(link)
             return result
 
     def mark_dirty(self) -> None:
         """Make durable that an erasure is under way. The caller has the writer's turn."""
-        try:
-            mark_dirty(self.files, self._timeout_s)
-        except apsw.Error as error:
-            raise translated(error) from error
+        mark_dirty(self.files, self._timeout_s)
 
     def clean(self, wait_s: float) -> bool:
-        """Clean what erasures left; return False when others did not let us within the wait."""
-        with self.turn.tried(wait_s) as taken:
-            return taken and clean(self.files, wait_s)
+        """Clean what erasures left; return False when others did not let us within the wait, or the disk.
+
+        Whoever calls this has done what was asked of it, so only damage is an error.
+        """
+        try:
+            with self.turn.tried(wait_s) as taken:
+                return taken and clean(self.files, wait_s)
+        except Busy:
+            return False
+        except (StorageFull, Unavailable) as error:
+            if not self._told_of_failure:
+                self._told_of_failure = True
+                log.warning("what was erased is still to be cleaned from the files: %s", error.message)
+            return False
 
     def close(self) -> None:
         """Close every file. Idempotent."""
@@ -108,6 +119,9 @@ class Access:
             except DriverError as error:
                 self._pool.drop_stale(link, error)
                 continue
+            if not rows:
+                self._pool.drop(link)
+                raise damaged_lock()
             if rows[0][0] != link.generation:
                 self._pool.drop(link)
                 continue
@@ -122,7 +136,7 @@ class Access:
         """
         try:
             run(link.db, begin)
-            generation, dirty = rows_of(link.db, STATE)[0]
+            generation, dirty = present(link.db)
             if generation != link.generation:
                 raise _Replaced
             yield bool(dirty)
@@ -137,10 +151,12 @@ class Access:
     def _admit(self, link: Link) -> None:
         """Check a generation when this log meets it for the first time."""
         generation = link.generation
+        if not link.state.is_of(self.secret):
+            raise Corrupt("store.lock was replaced by that of another store: restore the whole directory")
         with self._guard:
             if self._witness is not None and self._witness[0] == generation:
                 return
-            witness = HighWater(self.files.high_water(generation))
+            witness = self._open_witness(generation)
             try:
                 acknowledged = witness.read()  # before the rows, so that it is not newer than they are
                 check_version(link.db, "log", self.files.generation(generation).name)
@@ -155,6 +171,19 @@ class Access:
             if self._witness is not None:
                 self._witness[1].close()
             self._witness = (generation, witness)
+
+    def _open_witness(self, generation: int) -> HighWater:
+        try:
+            return HighWater(self.files.high_water(generation))
+        except OSError as error:
+            raise translated(error, generation=generation) from error
+
+
+def _witness(mark: HighWater, row: int) -> None:
+    try:
+        mark.write(row)
+    except OSError as error:  # the commit is durable: a mark that lags behind is no error
+        log.warning("the mark of the last record could not be written: %s", error.strerror)
 
 
 class _Replaced(Exception):

@@ -92,14 +92,14 @@ def _at_head(
         path = access.files.cache(generation)
         if now.seq == 0 or (now.epoch, now.erasures) != (head.epoch, head.erasures):
             return None
-        if write:
-            create_private(path)
-        elif not path.exists():
-            return None
         try:
+            if write:
+                create_private(path)
+            elif not path.exists():
+                return None
             with _opened(path, write=write) as cache:
                 return work(cache)
-        except (apsw.BusyError, apsw.FullError, apsw.SQLError):
+        except (apsw.BusyError, apsw.FullError, apsw.SQLError, OSError):
             return None  # SQLError: another process has created the file but not yet its tables
         except DriverError:
             damaged = True

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import ctypes
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock
 from typing import Any, Literal
 
 import apsw
 
-from perdure.errors import Unavailable
-from perdure.log.sqlite.failures import translated
+from perdure.errors import Corrupt, PerdureError, Unavailable
+from perdure.log.sqlite.failures import DriverError, note, translated
 from perdure.log.sqlite.files import StoreFiles
+from perdure.log.sqlite.state import read_state
 
 Durability = Literal["full", "normal"]
 
-STATE = "SELECT gen, dirty FROM main.state"
 IDLE_MAX = 32  # connections kept for reuse; more threads than that open and close their own
 
 
@@ -44,6 +45,18 @@ def open_generation(
     return db
 
 
+@contextmanager
+def using(db: apsw.Connection) -> Iterator[apsw.Connection]:
+    """Close the connection at the end, rolling back what it has open."""
+    try:
+        yield db
+    except apsw.Error as error:
+        note(error, db)
+        raise
+    finally:
+        db.close(True)
+
+
 class Link:
     """A connection to store.lock (`main`) with one generation attached (`log`).
 
@@ -51,15 +64,18 @@ class Link:
     one, at the cost of a single read transaction.
     """
 
-    __slots__ = ("db", "execute", "generation")
+    __slots__ = ("db", "execute", "generation", "state")
 
     def __init__(self, files: StoreFiles, timeout_s: float, durability: Durability) -> None:
         self.db = open_file(files.lock, timeout_s)
         try:
-            self.generation = int(rows_of(self.db, STATE)[0][0])
+            self.state = read_state(self.db)
+            self.generation = self.state.generation
             self.db.execute("ATTACH ? AS log", (str(files.generation(self.generation)),))
             _prepare_generation(self.db, "log", durability)
-        except BaseException:
+        except BaseException as error:
+            if isinstance(error, apsw.Error):
+                note(error, self.db)
             self.db.close()
             raise
         self.execute = self.db.cursor().execute  # one cursor for all statements that are read to their end
@@ -124,6 +140,8 @@ class Pool:
         """Drop a link that failed. Returns when its generation was replaced (the caller tries again);
         raises the translated error when the failure is the present generation's own."""
         generation = link.generation
+        if isinstance(error, apsw.Error):
+            note(error, link.db)
         self.drop(link)
         if self.present_generation() == generation:
             raise translated(error, generation=generation) from error
@@ -131,12 +149,9 @@ class Pool:
     def present_generation(self) -> int:
         """Return the generation that store.lock names now."""
         try:
-            db = open_file(self._files.lock, self._timeout_s)
-            try:
-                return int(rows_of(db, STATE)[0][0])
-            finally:
-                db.close()
-        except apsw.Error as error:
+            with using(open_file(self._files.lock, self._timeout_s)) as db:
+                return read_state(db).generation
+        except DriverError as error:
             raise translated(error) from error
 
     def close(self) -> None:
@@ -153,10 +168,10 @@ class Pool:
             before = self.present_generation()
             try:
                 link = Link(self._files, self._timeout_s, self._durability)
-            except apsw.Error as error:
+            except DriverError as error:
                 # The generation may have been replaced while it was being attached.
                 if self.present_generation() == before:
-                    raise translated(error, generation=before) from error
+                    raise self._unusable(before, error) from error
                 continue
             with self._guard:
                 self._all.add(link)
@@ -166,6 +181,16 @@ class Pool:
                 self.drop(link)
                 raise
             return link
+
+    def _unusable(self, generation: int, error: Exception) -> PerdureError:
+        path = self._files.generation(generation)
+        if not path.exists():
+            return Corrupt(
+                f"{path.name} is missing, which store.lock says is the store: restore the whole directory from a "
+                "backup",
+                generation=generation,
+            )
+        return translated(error, generation=generation)
 
 
 _inherited: list[Pool] = []

@@ -1,35 +1,49 @@
-"""The one place where SQLite's exceptions become Perdure's."""
+"""The one place where the driver's and the system's exceptions become Perdure's."""
 
 from __future__ import annotations
 
+import errno
+import re
+from pathlib import PurePath
+
 import apsw
 
-from perdure.errors import (
-    Busy,
-    Corrupt,
-    InvalidRequest,
-    PerdureError,
-    StorageFull,
-    Unavailable,
-    WrongKey,
-)
+from perdure.errors import Busy, Corrupt, InvalidRequest, PerdureError, StorageFull, Unavailable
 
-DriverError = (apsw.Error, UnicodeDecodeError)
-"""What reading or writing through the driver may raise; text that is no UTF-8 comes from damaged pages."""
+DriverError = (apsw.Error, UnicodeDecodeError, OSError)
+"""What the driver and the system may raise; text that is no UTF-8 comes from damaged pages."""
+
+_FULL = {getattr(errno, name, None) for name in ("ENOSPC", "EFBIG", "EDQUOT")}
+_OURS = re.compile(r"store\.lock|writer\.(lock|next)|(gen|cache)-\d+\.\w+(-\w+)?")
+
+
+def note(error: Exception, db: apsw.Connection) -> None:
+    """Keep with a driver's error what the system said, which only the connection knows, while it is open."""
+    error.__dict__["system"] = db.system_errno
 
 
 def translated(error: Exception, *, generation: int | None = None) -> PerdureError:
-    """Return the Perdure error for a driver's one; raise it `from` the driver's."""
+    """Return the Perdure error for one of `DriverError`; raise it `from` that one."""
     where = "the store" if generation is None else f"generation {generation}"
     code = getattr(error, "result", None)
+    if _is_full(error):
+        return StorageFull("the disk or quota is full: nothing was written; make room and try again")
     match error:
+        case OSError():
+            return Unavailable(
+                f"the store's directory, or {_file(error)} in it, cannot be used ({error.strerror}): check that "
+                "this user may write there, and that nothing else lies in a file's place"
+            )
         case apsw.BusyError() | apsw.LockedError():
             return Busy("another process holds the store past the time-out; try again")
-        case apsw.FullError():
-            return StorageFull("the disk or quota is full: nothing was written; make room and try again")
-        case apsw.NotADBError() if generation is None:
-            return WrongKey("store.lock is no file of a Perdure store: give the directory of a store")
-        case apsw.CorruptError() | apsw.NotADBError() | apsw.ConstraintError() | UnicodeDecodeError():
+        # SQLError: a table is missing. The statements themselves are right.
+        case (
+            apsw.CorruptError()
+            | apsw.NotADBError()
+            | apsw.ConstraintError()
+            | apsw.SQLError()
+            | UnicodeDecodeError()
+        ):
             return Corrupt(
                 f"{where} is damaged (SQLite result {code}): keep the files, verify a copy, restore a backup",
                 generation=generation,
@@ -41,3 +55,15 @@ def translated(error: Exception, *, generation: int | None = None) -> PerdureErr
                 f"SQLite could not use {where} (result {code}): check that its directory exists, is writable "
                 "and was not closed or moved"
             )
+
+
+def _is_full(error: Exception) -> bool:
+    if isinstance(error, OSError):
+        return error.errno in _FULL
+    failed_file = isinstance(error, apsw.IOError | apsw.CantOpenError)
+    return isinstance(error, apsw.FullError) or (failed_file and error.__dict__.get("system") in _FULL)
+
+
+def _file(error: OSError) -> str:
+    name = PurePath(str(error.filename)).name
+    return name if _OURS.fullmatch(name) else "a file"

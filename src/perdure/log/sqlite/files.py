@@ -43,10 +43,12 @@ class StoreFiles:
         return self.directory / f"cache-{number}.db"
 
     def generations(self) -> list[Path]:
-        return sorted(self.directory.glob("gen-*.db"))
+        """Return every file of any generation."""
+        return sorted(self.directory.glob("gen-*"))
 
     def caches(self) -> list[Path]:
-        return sorted(self.directory.glob("cache-*"))
+        """Return the files of caches. Whatever else lies in their place was not put there by a store."""
+        return sorted(path for path in self.directory.glob("cache-*") if path.is_file())
 
     def size_bytes(self) -> int:
         return sum(size_bytes(path) for path in self.directory.iterdir())
@@ -56,7 +58,8 @@ class HighWater:
     """The last row id that was acknowledged, in 8 bytes beside the database.
 
     SQLite takes a damaged write-ahead log for a shorter one, silently; this file is the witness. It is
-    written after each commit and not synced: it may lag behind the database, never run ahead of it.
+    written after each commit and not synced: it may lag behind the database, never run ahead of it. Its
+    bytes are made with the generation, so that writing them needs no room.
     """
 
     def __init__(self, path: Path) -> None:

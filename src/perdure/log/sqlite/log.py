@@ -16,6 +16,7 @@ from perdure.log.sqlite import caches
 from perdure.log.sqlite.access import Access
 from perdure.log.sqlite.connections import Durability, rows_of
 from perdure.log.sqlite.creation import open_or_create
+from perdure.log.sqlite.failures import translated
 from perdure.log.sqlite.files import StoreFiles
 from perdure.log.sqlite.reading import (
     CHECKS,
@@ -82,15 +83,13 @@ class SqliteLog:
             raise InvalidRequest(
                 f"durability must be 'full' or 'normal', got {durability!r}", field="durability"
             )
-        files = StoreFiles(Path(path).absolute())
+        files = StoreFiles(_checked_path(path))
         try:
             make_directory(files.directory)
             warn_of_network(files.directory)
             turn = WriterTurn(process_lock(files), timeout_s)
         except OSError as error:
-            raise Unavailable(
-                f"the store's directory cannot be used ({error.strerror}): give one that this user may write"
-            ) from error
+            raise translated(error) from error
         try:
             kept = open_or_create(files, secret, turn, timeout_s)
             log = cls(Access(files, turn, kept, durability, timeout_s))
@@ -181,7 +180,10 @@ class SqliteLog:
 
     def size_bytes(self) -> int:
         self._access.check_open()
-        return self._access.files.size_bytes()
+        try:
+            return self._access.files.size_bytes()
+        except OSError as error:
+            raise translated(error) from error
 
     def close(self) -> None:
         self._access.close()
@@ -270,6 +272,25 @@ class _Whole:
                 generation=generation,
                 space=space,
             )
+
+
+def _checked_path(path: Path) -> Path:
+    """Return the path as an absolute one; raise InvalidRequest when no file can have it."""
+    told = str(path)
+    if "\0" in told:
+        raise InvalidRequest("path has a character of value 0, which no path may have", field="path")
+    try:
+        whole = Path(path).absolute()
+        str(whole).encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise InvalidRequest(
+            "path has a character that UTF-8 cannot encode, or lies in a directory whose name has one: give "
+            "another",
+            field="path",
+        ) from error
+    except OSError as error:  # the present directory is gone
+        raise translated(error) from error
+    return whole
 
 
 def _check_expected(space: int, expected: Head, actual: Head) -> None:

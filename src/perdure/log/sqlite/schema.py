@@ -6,7 +6,7 @@ from struct import Struct
 
 import apsw
 
-from perdure.errors import Unavailable, WrongKey
+from perdure.errors import Corrupt, Unavailable
 from perdure.log.sqlite.connections import rows_of
 
 FORMAT_VERSION = 1  # user_version; a library opens its own version and older ones
@@ -38,7 +38,7 @@ GENERATION = (
 
 LOCK = (
     "CREATE TABLE state(id INTEGER PRIMARY KEY CHECK (id = 1), gen INTEGER NOT NULL, dirty INTEGER NOT NULL, "
-    "secret BLOB, verifier BLOB)",
+    "secret BLOB, verifier BLOB NOT NULL, ck BLOB NOT NULL)",
 )
 
 CACHE = (
@@ -52,15 +52,22 @@ CACHE = (
 head_place = Struct("<QQQQ").pack  # space, epoch, seq, erasures
 
 
-def check_version(db: apsw.Connection, schema: str, name: str) -> None:
-    """Raise unless the database attached as `schema` is a store's file of a version that we read."""
-    if _pragma(db, schema, "application_id") != APPLICATION_ID:
-        raise WrongKey(f"{name} is no file of a Perdure store: give the directory of a store")
+def check_version(db: apsw.Connection, schema: str, name: str, *, oldest: int = 1) -> None:
+    """Raise unless the database attached as `schema` is a store's file of a version that we read.
+
+    Raises:
+        Corrupt: it is another program's file, or of a version that there never was.
+        Unavailable: it has a newer format.
+    """
     version = _pragma(db, schema, "user_version")
+    if _pragma(db, schema, "application_id") != APPLICATION_ID:
+        raise Corrupt(f"{name} is damaged, or no file of a Perdure store: restore a backup")
     if version > FORMAT_VERSION:
         raise Unavailable(
             f"{name} has format {version}, this library reads up to {FORMAT_VERSION}: upgrade perdure"
         )
+    if version < oldest:
+        raise Corrupt(f"{name} has format {version}, which there never was: restore a backup")
 
 
 def _pragma(db: apsw.Connection, schema: str, name: str) -> int:

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import apsw
 
 from perdure.log.disk import erase, overwrite, sync_directory
-from perdure.log.sqlite.connections import open_generation, open_lock, rows_of, run
-from perdure.log.sqlite.failures import translated
+from perdure.log.sqlite.connections import open_generation, open_lock, rows_of, run, using
+from perdure.log.sqlite.failures import DriverError, translated
 from perdure.log.sqlite.files import StoreFiles
+from perdure.log.sqlite.state import read_state, write_state
 
 
 def mark_dirty(files: StoreFiles, timeout_s: float) -> None:
     """Make durable that an erasure is under way, before it starts. The caller has the writer's turn."""
-    db = open_lock(files, timeout_s)
     try:
-        run(db, "BEGIN IMMEDIATE", "UPDATE main.state SET dirty = 1 WHERE dirty = 0", "COMMIT")
-    finally:
-        db.close(True)
+        with using(open_lock(files, timeout_s)) as db:
+            run(db, "BEGIN IMMEDIATE")
+            state = read_state(db)
+            if not state.dirty:
+                write_state(db, state._replace(dirty=True))
+            run(db, "COMMIT")
+    except DriverError as error:
+        raise translated(error) from error
 
 
 def clean(files: StoreFiles, wait_s: float) -> bool:
@@ -28,32 +35,28 @@ def clean(files: StoreFiles, wait_s: float) -> bool:
         return _clean(files, wait_s)
     except apsw.BusyError:
         return False
-    except apsw.Error as error:
+    except DriverError as error:
         raise translated(error) from error
 
 
 def _clean(files: StoreFiles, wait_s: float) -> bool:
-    lock = open_lock(files, wait_s)
-    try:
+    with using(open_lock(files, wait_s)) as lock:
         run(lock, "PRAGMA main.synchronous=NORMAL", "BEGIN EXCLUSIVE")
-        generation, dirty = rows_of(lock, "SELECT gen, dirty FROM main.state")[0]
-        if dirty:
+        state = read_state(lock)
+        if state.dirty:
             # With store.lock exclusive no operation of any process is under way, so no reader needs the
             # write-ahead log and nobody has a cache open.
-            if not _clear_write_ahead(files, generation):
+            if not _clear_write_ahead(files, state.generation):
                 return False
             _erase_caches(files)
             # Losing this commit only means cleaning again, so it syncs no more than keeps the file whole.
-            run(lock, "UPDATE main.state SET dirty = 0")
+            write_state(lock, state._replace(dirty=False))
         run(lock, "COMMIT")
         return True
-    finally:
-        lock.close(True)
 
 
 def _clear_write_ahead(files: StoreFiles, generation: int) -> bool:
-    db = open_generation(files, generation, timeout_s=0)
-    try:
+    with using(open_generation(files, generation, timeout_s=0)) as db:
         busy, logged, moved = rows_of(db, "PRAGMA main.wal_checkpoint(RESTART)")[0]
         if busy or logged != moved:
             return False
@@ -62,24 +65,17 @@ def _clear_write_ahead(files: StoreFiles, generation: int) -> bool:
         overwrite(files.write_ahead(generation))
         busy, _, _ = rows_of(db, "PRAGMA main.wal_checkpoint(TRUNCATE)")[0]
         return not busy
-    finally:
-        db.close(True)
 
 
 def drop_caches(files: StoreFiles) -> None:
-    """Erase all cache files, unless somebody is reading just now."""
-    try:
-        lock = open_lock(files, timeout_s=0)
-        try:
-            run(lock, "BEGIN EXCLUSIVE")
-            _erase_caches(files)
-            run(lock, "COMMIT")
-        finally:
-            lock.close(True)
-    except apsw.BusyError:
-        return
-    except apsw.Error as error:
-        raise translated(error) from error
+    """Erase all cache files, unless somebody is reading just now or they cannot be written.
+
+    What stays is found damaged again by whoever reads it next.
+    """
+    with suppress(*DriverError), using(open_lock(files, timeout_s=0)) as lock:
+        run(lock, "BEGIN EXCLUSIVE")
+        _erase_caches(files)
+        run(lock, "COMMIT")
 
 
 def _erase_caches(files: StoreFiles) -> None:

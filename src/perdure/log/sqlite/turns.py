@@ -152,6 +152,8 @@ class WriterTurn:
         taken = False
         try:
             taken = self._lock.acquire(deadline - time.monotonic())
+        except OSError as error:
+            raise translated(error) from error
         finally:
             if not taken:
                 self._threads.give()
