@@ -205,6 +205,4 @@ def _plain(value: Any) -> Any:
         return value
     if isinstance(value, Mapping):
         return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, Iterable):
-        return [_plain(item) for item in value]
-    return type(value).__name__
+    return [_plain(item) for item in value] if isinstance(value, Iterable) else type(value).__name__
