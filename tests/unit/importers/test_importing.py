@@ -176,6 +176,14 @@ def test_every_kind_of_damage_is_called_a_damaged_archive(data):
     assert last.reason.startswith("damaged archive")
 
 
+def test_what_stands_before_the_damage_is_read(store):
+    whole = archive(**{"a.jsonl": lines({"text": "first"}), "b.jsonl": lines({"text": "x" * 99})})
+    second = whole.index(b"b.jsonl") + len("b.jsonl")
+    report = import_entries(read(changed(whole, second, b"\xff" * 4), "all.zip"), Target(store), lenient=True)
+    assert [bad.reason[:15] for bad in report.bad] == ["damaged archive"]
+    assert texts(store) == ["first"]
+
+
 def test_a_member_that_unpacks_to_too_much_is_refused_before_it_is_unpacked(monkeypatch):
     monkeypatch.setattr(archives, "MEMBER_BYTES_MAX", 100_000)
     for packing in PACKINGS:
