@@ -21,16 +21,25 @@ def add_to(app: typer.Typer) -> None:
 
 
 def stats(session: Session) -> None:
-    """Show the sizes of the store, all memories together."""
+    """Show the sizes of the store, all memories together, and whether it can be read and written now."""
     with session.store() as store:
-        found = store.stats()
-    told = {
+        health, found = store.health(), store.stats()
+    told: dict[str, Any] = {
         "backend": found.backend,
         "spaces": found.spaces,
         "facts": found.facts,
         "records": found.records,
         "sizeBytes": found.size_bytes,
     }
+    if session.as_json:
+        told["health"] = {
+            "status": health.status,
+            "writable": health.writable,
+            "erasurePending": health.erasure_pending,
+            "message": health.message,
+        }
+    else:
+        told["health"] = f"{health.status}: {health.message}"
     _print(session, told)
 
 

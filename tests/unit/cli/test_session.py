@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from perdure import Store
 from perdure.cli.session import Common, default_store, session_of
 from unit.cli.command_line import remember, texts
 
@@ -47,4 +48,23 @@ def test_the_first_write_makes_the_store_and_later_processes_find_it(run, store_
     remember(run, "x")
     assert store_path.is_dir()
     assert texts(run("list", "--json")) == ["x"]
-    assert run("stats", "--json").json["facts"] == 1
+    told = run("stats", "--json").json
+    assert told["facts"] == 1
+    assert told["health"] == {
+        "status": "ok",
+        "writable": True,
+        "erasurePending": False,
+        "message": "the store can be read and written",
+    }
+
+
+def test_the_stats_say_that_another_one_holds_the_store(run, store_path):
+    remember(run, "x")
+    with Store.open(store_path) as other, other.log.writer(1.0):
+        outcome = run("stats", "--json")
+        shown = run("stats").out
+    health = outcome.json["health"]
+    assert (outcome.code, health["status"], health["writable"]) == (0, "busy", False)
+    assert outcome.json["facts"] == 1
+    assert "health" in shown
+    assert "busy: " in shown
