@@ -39,7 +39,19 @@ def test_the_python_of_the_page_on_imports_runs():
 
 
 @pytest.mark.parametrize(
-    "name", ["retract", "annotate", "restore", "stats", "spaces", "capabilities", "config", "demo"]
+    "name",
+    [
+        "retract",
+        "annotate",
+        "restore",
+        "stats",
+        "spaces",
+        "capabilities",
+        "config",
+        "demo",
+        "apply-forgetting",
+        "consolidate",
+    ],
 )
 def test_every_command_that_the_page_names_is_there(run, name):
     assert (
