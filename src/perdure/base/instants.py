@@ -17,6 +17,9 @@ LATEST = 253_402_300_799_999  # 9999-12-31T23:59:59.999Z, the last one
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _NAIVE_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - naive means UTC here
 _MILLISECOND = timedelta(milliseconds=1)
+_DAY = timedelta(days=1)
+# What the code of a caller's time zone may raise, the refusals by datetime of what it returned included.
+_ZONE_ERRORS = (TypeError, ValueError, ArithmeticError, LookupError, AttributeError, RuntimeError, OSError)
 _ISO = re.compile(
     r"(\d{4})-(\d{2})-(\d{2})(?:[Tt ](\d{2}):(\d{2})(?::(\d{2})(?:[.,](\d{1,9}))?)?\s?([Zz]|[+-]\d{2}:?\d{2})?)?",
     re.ASCII,
@@ -32,9 +35,9 @@ def to_millis(value: Instant, *, field: str) -> int:
     if type(value) is int:
         return _checked(value, field)
     if isinstance(value, datetime):
-        return _checked(_from_datetime(value), field)
+        return _checked(_from_datetime(value, field), field)
     if isinstance(value, str):
-        return _checked(_from_text(value, field), field)
+        return _checked(_from_text(str.__str__(value), field), field)
     raise InvalidRequest(
         f"{field} must be a datetime, integer milliseconds or ISO 8601 text, got {type(value).__name__}",
         field=field,
@@ -68,12 +71,30 @@ def _checked(millis: int, field: str) -> int:
     return millis
 
 
-def _from_datetime(value: datetime) -> int:
-    # Subtracting keeps an aware datetime at the edge of the calendar from overflowing in astimezone.
-    if value.tzinfo is None or value.utcoffset() is None:
-        return (value.replace(tzinfo=None) - _NAIVE_EPOCH) // _MILLISECOND
-    offset = value.utcoffset() or timedelta(0)
-    return (value.replace(tzinfo=None) - _NAIVE_EPOCH - offset) // _MILLISECOND
+def _from_datetime(value: datetime, field: str) -> int:
+    # Read by the methods of datetime itself, since a derived type may have changed its own. Subtracting keeps an
+    # aware datetime at the edge of the calendar from overflowing in astimezone.
+    local = datetime.combine(datetime.date(value), datetime.time(value))
+    return (local - _NAIVE_EPOCH - _offset_of(value, field)) // _MILLISECOND
+
+
+def _offset_of(value: datetime, field: str) -> timedelta:
+    """Return how far the datetime is ahead of UTC; nothing where it does not say."""
+    try:
+        offset = value.utcoffset()
+    except _ZONE_ERRORS as error:
+        raise InvalidRequest(
+            f"{field} has a time zone that failed to tell its offset ({type(error).__name__}); use another zone",
+            field=field,
+        ) from error
+    if offset is None:
+        return timedelta(0)
+    if not isinstance(offset, timedelta) or abs(offset) >= _DAY:
+        raise InvalidRequest(
+            f"{field} has a time zone whose offset is no timedelta of less than a day; use another zone",
+            field=field,
+        )
+    return offset
 
 
 def _from_text(text: str, field: str) -> int:

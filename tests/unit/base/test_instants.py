@@ -69,6 +69,68 @@ class Nowhere(tzinfo):
         return None
 
 
+class Broken(tzinfo):
+    """A zone that answers with anything at all."""
+
+    def __init__(self, answer):
+        self._answer = answer
+
+    def utcoffset(self, when):
+        if isinstance(self._answer, BaseException):
+            raise self._answer
+        return self._answer
+
+
+class Pretending(datetime):
+    """A datetime that gives an offset of its own, and cannot be copied."""
+
+    answer: object = None
+
+    def utcoffset(self):
+        return self.answer
+
+    def replace(self, **changes):
+        raise AssertionError("not to be called")
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "+01:00",
+        3600,
+        timedelta(days=1),
+        -timedelta(days=1),
+        OSError(),
+        RuntimeError(),
+        LookupError(),
+        TypeError(),
+    ],
+    ids=repr,
+)
+def test_a_zone_that_fails_or_answers_nonsense_is_refused_by_field(answer):
+    with pytest.raises(InvalidRequest, match=r"^at has a time zone") as caught:
+        to_millis(datetime(2024, 1, 1, tzinfo=Broken(answer)), field="at")
+    assert caught.value.field == "at"
+
+
+@pytest.mark.parametrize("answer", ["+01:00", 3600, 1.5, timedelta(days=1), timedelta.max, timedelta.min])
+def test_a_datetime_of_another_type_with_a_nonsense_offset_is_refused_by_field(answer):
+    when = Pretending(2024, 1, 1)
+    when.answer = answer
+    with pytest.raises(InvalidRequest, match=r"^at has a time zone"):
+        to_millis(when, field="at")
+    when.answer = timedelta(hours=1)
+    assert to_millis(when, field="at") == to_millis("2024-01-01T00:00+01:00", field="at")
+
+
+def test_an_error_that_only_the_callers_zone_knows_passes_through():
+    class OwnError(Exception):
+        pass
+
+    with pytest.raises(OwnError):
+        to_millis(datetime(2024, 1, 1, tzinfo=Broken(OwnError())), field="at")
+
+
 FORMS = {
     "1970-01-01": 0,
     "1970-01-01T00:00": 0,
