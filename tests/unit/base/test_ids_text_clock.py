@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import unicodedata
 
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from perdure import InvalidRequest, ManualClock, SystemClock
 from perdure.base.ids import checked_id, derived_id, keyed_hash, random_secret
 from perdure.base.instants import EARLIEST, LATEST
-from perdure.base.text import folded, folded_space, shown_number
+from perdure.base.text import folded, folded_space, shown_kind, shown_number
 
 
 @given(st.text())
@@ -83,6 +84,50 @@ def test_spellings_that_a_person_calls_the_same_fold_to_the_same(a, b):
     assert folded_space(a) != folded_space(b)
 
 
+# Soft hyphen, joiners, directions, a byte order mark, a filler, a picture's variant, a tag, controls.
+UNSEEN = (
+    "\u00ad\u034f\u061c\u115f\u180e\u200b\u200c\u200d\u200e\u200f\u202a\u202e\u2060\u2064\u2066\u3164\ufe0f\ufeff"
+    "\uffa0\U000e0041\x00\x07\x7f"
+)
+
+
+@given(st.text(max_size=20), st.lists(st.tuples(st.integers(0, 20), st.sampled_from(UNSEEN)), max_size=5))
+def test_what_nobody_sees_does_not_tell_texts_apart(text, hidden):
+    spiked = text
+    for position, character in hidden:
+        spiked = spiked[:position] + character + spiked[position:]
+    assert folded(spiked) == folded(text)
+
+
+def test_every_character_that_folding_drops_is_invisible_and_every_space_is_kept():
+    dropped = [chr(point) for point in range(0x110000) if folded(f"a{chr(point)}b") == "ab"]
+    assert set(UNSEEN) <= set(dropped)
+    assert {unicodedata.category(character) for character in dropped} <= {"Cc", "Cf", "Cn", "Lo", "Mn"}
+    assert not any(character.isspace() for character in dropped)
+    assert folded("a\u2003\x1f\x85\nb") == "a b"
+
+
+MARKS = st.sampled_from("\u0301\u0323\u0f73\u0344\u3099\u0345")
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from("aé가\uff76"), st.lists(MARKS, max_size=80)), min_size=20, max_size=40)
+)
+def test_long_runs_of_marks_fold_as_the_normal_form_says(parts):
+    text = "".join(base + "".join(marks) for base, marks in parts)
+    once = unicodedata.normalize("NFKC", text).casefold()
+    assert folded(text) == unicodedata.normalize("NFKC", once)
+
+
+@pytest.mark.parametrize(
+    "marks", ["\u0301\u0323" * 125_000, "\u0f73" * 125_000, "\u0301" * 99 + "\u0323" * 250_000]
+)
+def test_a_quarter_of_a_million_marks_fold_within_seconds(marks):
+    begin = time.perf_counter()
+    assert folded("a" + marks)
+    assert time.perf_counter() - begin < 10  # in square time: minutes
+
+
 def test_different_words_do_not_fold_to_the_same():
     assert len({folded(text) for text in ("a", "b", "ab", "a b", "á", "1", "")}) == 7
 
@@ -95,6 +140,11 @@ def test_a_number_of_few_digits_is_shown_whole(number):
 def test_a_number_of_many_digits_is_shown_by_its_size():
     assert shown_number(10**5000) == "an integer of 16610 bits"
     assert shown_number(-(10**5000)) == "an integer of 16610 bits"
+
+
+def test_a_value_that_may_be_peoples_text_is_shown_by_length_or_type():
+    assert shown_kind("said so") == "a text of 7 characters"
+    assert (shown_kind(5), shown_kind(b"x"), shown_kind(None)) == ("int", "bytes", "NoneType")
 
 
 def test_a_manual_clock_moves_only_when_told_and_stays_in_the_calendar():
