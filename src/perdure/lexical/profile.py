@@ -2,22 +2,62 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Callable
 from functools import cache
 from itertools import chain
 from typing import Protocol
 
 from perdure.errors import InvalidRequest
-from perdure.lexical.characters import count_words, is_blank
+from perdure.lexical import characters
+from perdure.lexical.characters import classes, is_blank
 from perdure.lexical.compounds import analyse, written_form
 from perdure.lexical.numbers import joined_groups
 from perdure.lexical.unicode_table import TABLE_VERSION
 from perdure.lexical.words import forget_last_word
 
-__all__ = ["Profile", "count_words", "get_profile", "is_blank"]
+__all__ = ["Profile", "count_words", "get_profile", "is_blank", "spelled_out"]
 
 CHUNKS_MAX = 65_536  # about 16 MB; an English corpus of a million facts repeats far fewer frequent chunks
 CHUNK_LENGTH_MAX = 64  # longer chunks are rarely met twice
+SPELLINGS_MAX = 8_192  # more than any one language's everyday characters
+
+
+class _Spellings(dict[int, str]):
+    """Code point to what it stands for where that is several words or a word by itself, else to itself."""
+
+    def __missing__(self, code_point: int) -> str:
+        if len(self) >= SPELLINGS_MAX:
+            self.clear()
+        spelling = self[code_point] = _spelling(chr(code_point))
+        return spelling
+
+
+def _spelling(character: str) -> str:
+    own = classes(character)
+    if own == "u":  # later versions of Unicode may give it a normal form
+        return character
+    written = unicodedata.normalize("NFKC", character)
+    letters = classes(written)
+    return written if letters != own and ("w" in letters or "k" in letters) else character
+
+
+_SPELLINGS = _Spellings()
+
+
+def spelled_out(text: str) -> str:
+    """Return the text with each character that stands for words, such as ㍿, in NFKC."""
+    return text if text.isascii() else text.translate(_SPELLINGS)
+
+
+def count_words(text: str) -> int:
+    """Return the number of words of a text, as limits count them: at least as many as its NFKC form has.
+
+    A word is a run between white space with a visible character. Each Chinese, Japanese or Korean character
+    counts as one, and so does each stretch of other letters, digits or pictographs between them. A character
+    that stands for words counts as those, because analysis spells it out.
+    """
+    return characters.count_words(spelled_out(text))
 
 
 class Profile(Protocol):

@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from perdure.documents.units import cuts_of
-from perdure.lexical.characters import count_words
+from perdure.lexical.profile import count_words, get_profile
 
+PROFILE = get_profile("english.v1")
 WORDS_MAX, BYTES_MAX = 4_096, 65_536
 
 
@@ -49,8 +50,23 @@ def test_letters_between_chinese_characters_are_kept_together():
     assert units("字latin" * 3_000) == ["字latin" * 2_048, "字latin" * 952]
 
 
+@pytest.mark.parametrize(("character", "words"), [("\ufdfa", 4), ("\u337f", 4), ("\u3316", 6), ("\u3231", 1)])
+def test_characters_that_stand_for_words_fill_a_unit_as_those_words_do(character, words):
+    text = character * 9_000
+    found = units(text)
+    assert "".join(found) == text
+    assert len(found) == -(-9_000 * words // WORDS_MAX)
+    for unit in found:
+        assert len(PROFILE.document_terms(unit)) <= 2 * WORDS_MAX
+        assert count_words(unit) <= WORDS_MAX
+
+
 PIECES = st.tuples(
-    st.text(st.sampled_from("ab€\U0001f600字か\u3099。!\u200b\u0301 \t\n\u2003"), min_size=1, max_size=12),
+    st.text(
+        st.sampled_from("ab€\U0001f600字か\u3099。!\u200b\u0301 \t\n\u2003\ufdfa\u337f\u3231\u00a8"),
+        min_size=1,
+        max_size=12,
+    ),
     st.sampled_from([1, 3, 700, 9_000]),
 )
 PARTS = st.lists(PIECES, min_size=1, max_size=5)
@@ -77,4 +93,5 @@ def test_no_word_that_fits_into_a_unit_is_cut(parts):
         last = before.rsplit(maxsplit=1)[-1] if before.split() else before
         # Within a run without spaces only a Chinese or Japanese character may end the unit.
         ends_a_word = any(letter in "字か" for letter in last)
-        assert ends_a_word or len((last + after.split()[0]).encode()) > BYTES_MAX
+        word = last + after.split()[0]
+        assert ends_a_word or len(word.encode()) > BYTES_MAX or count_words(word) > WORDS_MAX
