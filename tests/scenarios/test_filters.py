@@ -98,8 +98,6 @@ ODD_KEYS = [
     "', 1) OR 1=1 --",
     "%",
     "_",
-    "a.b",
-    "a[0]",
     "k\0",
     "'; DROP TABLE facts; --",
     " ",
@@ -119,6 +117,31 @@ def test_a_key_is_a_key_whatever_it_looks_like(memory, key):
     assert ids(memory.list().items) == ["b"]
 
 
+@pytest.mark.parametrize("key", ["a.b", "a[0]", "@subject", "a\\b", "a]", ".", "@"])
+def test_a_key_written_like_a_path_or_a_field_is_refused_by_name_but_for_matching(memory, store, key):
+    memory.remember("row", id="a", metadata={key: 1, "other": 2})
+    memory.remember("row two", id="b", metadata={"other": 2})
+    documents = store.documents()
+    for asked in ({key: 1}, {"other": 2, key: 1}):
+        for call in (
+            lambda asked=asked: memory.recall("row", filter=asked),
+            lambda asked=asked: memory.explain("row", "a", filter=asked),
+            lambda asked=asked: memory.list(filter=asked),
+            lambda asked=asked: memory.forget(filter=asked),
+            lambda asked=asked: documents.search("row", filter=asked),
+            lambda asked=asked: documents.list(filter=asked),
+        ):
+            with pytest.raises(InvalidRequest) as caught:
+                call()
+            assert caught.value.field == "filter"
+            assert repr(key) in str(caught.value)
+    # Within a value a key is a part of the value.
+    assert ids(memory.list(filter={"other": 2}).items) == ["a", "b"]
+    assert memory.list(filter={"other": {key: 1}}).items == ()
+    assert memory.forget(matching={key: 1}).forgotten == ("a",)
+    assert ids(memory.list().items) == ["b"]
+
+
 @pytest.mark.parametrize("operator", ["$regex", "$EQ", "$", "$$eq", "$eq') OR 1=1 --"])
 def test_an_unknown_operator_is_an_error_and_never_dropped(memory, operator):
     memory.remember("row", id="a", metadata={"prio": 3})
@@ -127,6 +150,7 @@ def test_an_unknown_operator_is_an_error_and_never_dropped(memory, operator):
         {operator: [{"prio": 3}]},
         {"prio": {operator: 3}},
         {"prio": 3, operator: 3},
+        {"prio": [1, {"deep": [{operator: 3}]}]},
     ):
         for call in (
             lambda asked=asked: memory.recall("row", filter=asked),
@@ -136,6 +160,8 @@ def test_an_unknown_operator_is_an_error_and_never_dropped(memory, operator):
             with pytest.raises(InvalidRequest) as caught:
                 call()
             assert caught.value.field == "filter"
+            assert caught.value.details["operator"] == operator
+            assert repr(operator) in str(caught.value)
     assert memory.recall("row", filter={"prio": {"~~": 3}}) == []  # no operator: a value that no row has
     assert ids(memory.recall("row", filter={"prio": 3})) == ["a"]
 

@@ -47,9 +47,14 @@ def checked_json(value: Mapping[str, Any], *, field: str, bytes_max: int) -> dic
 
 
 def checked_text(value: str, *, field: str) -> str:
-    """Return the text itself if it is valid Unicode (no lone surrogate)."""
-    if not isinstance(value, str):
+    """Return the text as a plain str if it is valid Unicode (no lone surrogate).
+
+    Texts of derived types (enums, texts of NumPy) are taken as what they spell: no codec knows them.
+    """
+    # The type is asked, not the object, which may pretend to be of another class.
+    if not issubclass(type(value), str):
         raise InvalidRequest(f"{field} must be text, got {type(value).__name__}", field=field)
+    value = str.__str__(value)
     if not value.isascii():
         try:
             value.encode()
@@ -63,13 +68,13 @@ def checked_text(value: str, *, field: str) -> str:
 def _copied(value: Any, field: str, depth: int) -> Any:
     # Values of derived types (enums, numbers of NumPy) are stored as the plain value that they stand for.
     if isinstance(value, str):
-        return checked_text(str.__str__(value), field=field)
+        return checked_text(value, field=field)
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, int):
-        return _checked_integer(int(value), field)
+        return _checked_integer(int.__int__(value), field)
     if isinstance(value, float):
-        return _checked_float(float(value), field)
+        return _checked_float(float.__float__(value), field)
     if depth > DEPTH_MAX:
         raise InvalidRequest(f"{field} is nested deeper than {DEPTH_MAX} levels", field=field)
     if isinstance(value, Mapping):
@@ -85,7 +90,7 @@ def _copied(value: Any, field: str, depth: int) -> Any:
 def _checked_key(key: Any, field: str) -> str:
     if not isinstance(key, str):
         raise InvalidRequest(f"{field} has a key of type {type(key).__name__}; keys are text", field=field)
-    return checked_text(str.__str__(key), field=field)
+    return checked_text(key, field=field)
 
 
 def _checked_float(value: float, field: str) -> float:
@@ -107,7 +112,8 @@ def _shortened(value: Any) -> Any:
         return {key: _shortened(item) for key, item in value.items()}
     if type(value) in (list, tuple):
         return [_shortened(item) for item in value]
-    return value
+    # The encoder takes no derived texts.
+    return str.__str__(value) if isinstance(value, str) else value
 
 
 def strict_json(data: bytes | str, *, field: str = "JSON") -> Any:

@@ -15,7 +15,7 @@ _DERIVED_TAG = b"perdure fact id 1\0"  # a domain tag: the digest of a fact is n
 
 
 def checked_id(value: str, *, field: str = "id") -> str:
-    """Return the id if it is 1 to 256 bytes of valid text without control characters or our prefix."""
+    """Return the id as a plain str if it is 1 to 256 bytes of valid text without control characters or our prefix."""
     text = checked_text(value, field=field)
     size = len(text.encode())
     if not 1 <= size <= ID_BYTES_MAX:

@@ -42,8 +42,8 @@ class DocumentIndex:
 
     def document_frequency(self, term: str) -> int:
         """Return the number of units that hold the term; 0 where none does."""
-        checked_text(term, field="term")
-        return self._space.read(lambda state, _: state.index.document_frequency(term))
+        wanted = checked_text(term, field="term")
+        return self._space.read(lambda state, _: state.index.document_frequency(wanted))
 
     def length(self, id: str) -> int | None:
         """Return the number of a document's terms, repeats included, over all its units; None if absent."""
@@ -59,7 +59,7 @@ class DocumentIndex:
         return counts
 
     def _rows(self, id_: str) -> list[tuple[int, list[tuple[str, int]]]] | None:
-        checked_id(id_)
+        id_ = checked_id(id_)
 
         def work(state: SpaceState, reader: FactReader) -> list[tuple[int, list[tuple[str, int]]]] | None:
             number = find_visible(state, reader, id_)

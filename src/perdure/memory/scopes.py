@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from pyroaring import BitMap
@@ -61,9 +61,7 @@ def facts_of(draft: Draft) -> list[int]:
 
 
 def _ids(value: Any) -> Scope:
-    if isinstance(value, str | bytes) or not isinstance(value, Iterable):
-        raise InvalidRequest(f"ids must be a list of ids, got {type(value).__name__}", field="ids")
-    ids = [checked_id(id_, field="ids") for id_ in value]
+    ids = [checked_id(id_, field="ids") for id_ in checks.members_of(value, "ids", "ids")]
 
     def find(draft: Draft) -> list[int]:
         numbers = (draft.find_number(id_) for id_ in ids)

@@ -173,11 +173,8 @@ def _source_object(source: SourceFields | None) -> dict[str, Any] | None:
 def _checked_ids(values: Any) -> tuple[str, ...]:
     if values is None:
         return ()
-    if isinstance(values, str | bytes) or not hasattr(values, "__iter__"):
-        raise InvalidRequest(
-            f"supersedes must be a list of ids, got {type(values).__name__}", field="supersedes"
-        )
-    ids = tuple(sorted({checked_id(value, field="supersedes") for value in values}))
+    members = checks.members_of(values, "supersedes", "ids")
+    ids = tuple(sorted({checked_id(value, field="supersedes") for value in members}))
     if len(ids) > limits.SUPERSEDES_MAX:
         raise InvalidRequest(
             f"supersedes has {len(ids)} ids; at most {limits.SUPERSEDES_MAX} are allowed", field="supersedes"

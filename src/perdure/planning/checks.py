@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import msgspec
 
 from perdure.base.canonical import checked_json, checked_text
-from perdure.base.text import shown_number
+from perdure.base.text import shown_kind, shown_number
 from perdure.contract import limits
 from perdure.errors import InvalidRequest
 from perdure.lexical.profile import count_words, is_blank
 from perdure.log.records import SourceFields
 from perdure.model.fact import FACT_KINDS, Source
 
+SHOWN_MAX = 64  # characters of a caller's name for a field that an error shows
+SOURCE_TEXTS = ("uri", "quote", "actor")
+SOURCE_NUMBERS = ("start", "end", "position")
+
 
 def checked_fact_text(text: str) -> str:
     """Return the text of a fact: 1 to 4,096 words, at most 65,536 bytes."""
-    checked_text(text, field="text")
+    text = checked_text(text, field="text")
     size = len(text) if text.isascii() else len(text.encode())
     if size > limits.TEXT_BYTES_MAX:
         raise InvalidRequest(
@@ -38,7 +42,7 @@ def checked_fact_text(text: str) -> str:
 
 def checked_name(value: str, field: str) -> str:
     """Return an exact name (subject, entity, tag): 1 to 1,024 bytes of valid text."""
-    checked_text(value, field=field)
+    value = checked_text(value, field=field)
     size = len(value) if value.isascii() else len(value.encode())
     if not 1 <= size <= limits.NAME_BYTES_MAX:
         raise InvalidRequest(f"{field} must take 1 to {limits.NAME_BYTES_MAX} bytes, got {size}", field=field)
@@ -49,12 +53,23 @@ def checked_names(values: Iterable[str] | None, field: str, at_most: int) -> tup
     """Return the names sorted and without repeats; None and empty are the same."""
     if values is None:
         return ()
-    if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
-        raise InvalidRequest(f"{field} must be a list of texts, got {type(values).__name__}", field=field)
-    names = tuple(sorted({checked_name(value, field) for value in values}))
+    names = tuple(sorted({checked_name(value, field) for value in members_of(values, field, "texts")}))
     if len(names) > at_most:
         raise InvalidRequest(f"{field} has {len(names)} members; at most {at_most} are allowed", field=field)
     return names
+
+
+def members_of(values: Any, field: str, what: str) -> Iterator[Any]:
+    """Return an iterator over a list that was told; what the caller's own list raises later passes through.
+
+    A text and an object are no lists. `what` names the members in the refusal.
+    """
+    try:
+        if not isinstance(values, str | bytes | Mapping):
+            return iter(values)
+    except TypeError:
+        pass  # also a NumPy array without dimensions, which only looks like a list
+    raise InvalidRequest(f"{field} must be a list of {what}, got {type(values).__name__}", field=field)
 
 
 def checked_metadata(value: Mapping[str, Any] | None) -> dict[str, Any] | None:
@@ -70,10 +85,7 @@ def checked_metadata(value: Mapping[str, Any] | None) -> dict[str, Any] | None:
 
 
 def checked_kind(value: str | None) -> str | None:
-    if value is not None and value not in FACT_KINDS:
-        shown = repr(value) if isinstance(value, str) and len(value) <= 32 else type(value).__name__
-        raise InvalidRequest(f"kind must be one of {', '.join(FACT_KINDS)}, got {shown}", field="kind")
-    return value
+    return None if value is None else checked_choice(value, "kind", FACT_KINDS)
 
 
 def checked_importance(value: float | None) -> float | None:
@@ -83,12 +95,18 @@ def checked_importance(value: float | None) -> float | None:
         raise InvalidRequest(
             f"importance must be a number from 0 to 1, got {type(value).__name__}", field="importance"
         )
+    value = plain_number(value)
     # An integer may be too large for a float, so the range is checked first; NaN is in no range.
     if not 0 <= value <= 1:
         raise InvalidRequest(
             f"importance must be a number from 0 to 1, got {shown_number(value)}", field="importance"
         )
     return float(value)
+
+
+def plain_number(value: float) -> float:
+    """Return the int or float that a number of a derived type stands for."""
+    return int.__int__(value) if isinstance(value, int) else float.__float__(value)
 
 
 def checked_flag(value: bool | None, field: str) -> bool:
@@ -101,19 +119,24 @@ def checked_flag(value: bool | None, field: str) -> bool:
 
 
 def checked_count(value: int, field: str, low: int, high: int) -> int:
-    """Return an integer within low..high; booleans and fractions are refused, nothing is capped."""
+    """Return a plain integer within low..high; booleans and fractions are refused, nothing is capped."""
     if isinstance(value, bool) or not isinstance(value, int):
         raise InvalidRequest(f"{field} must be an integer, got {type(value).__name__}", field=field)
+    value = int.__int__(value)
     if not low <= value <= high:
         raise InvalidRequest(f"{field} must be {low} to {high}, got {shown_number(value)}", field=field)
     return value
 
 
 def checked_choice(value: str, field: str, allowed: tuple[str, ...]) -> str:
-    if value not in allowed:
-        shown = repr(value) if isinstance(value, str) and len(value) <= 32 else type(value).__name__
-        raise InvalidRequest(f"{field} must be one of {', '.join(allowed)}, got {shown}", field=field)
-    return value
+    """Return the one of the allowed names that was told, as a plain str."""
+    # Not `value in allowed`: an array compares member by member and has no truth.
+    name = str.__str__(value) if issubclass(type(value), str) else None
+    if name is None or name not in allowed:
+        raise InvalidRequest(
+            f"{field} must be one of {', '.join(allowed)}, got {shown_kind(value)}", field=field
+        )
+    return name
 
 
 def refuse_empty_interval(valid_from: int, valid_to: int) -> None:
@@ -128,7 +151,7 @@ def refuse_empty_interval(valid_from: int, valid_to: int) -> None:
 def checked_reason(value: str | None) -> str | None:
     if value is None:
         return None
-    checked_text(value, field="reason")
+    value = checked_text(value, field="reason")
     if len(value.encode()) > limits.REASON_BYTES_MAX:
         raise InvalidRequest(
             f"reason takes more than {limits.REASON_BYTES_MAX} bytes; shorten it", field="reason"
@@ -139,7 +162,7 @@ def checked_reason(value: str | None) -> str | None:
 def checked_idempotency_key(value: str | None) -> str | None:
     if value is None:
         return None
-    checked_text(value, field="idempotency_key")
+    value = checked_text(value, field="idempotency_key")
     if not 1 <= len(value.encode()) <= limits.IDEMPOTENCY_KEY_BYTES_MAX:
         raise InvalidRequest(
             f"idempotency_key must take 1 to {limits.IDEMPOTENCY_KEY_BYTES_MAX} bytes",
@@ -160,31 +183,50 @@ def checked_source(value: Source | Mapping[str, Any] | None) -> SourceFields | N
         raise InvalidRequest(
             f"source must be a Source or an object, got {type(value).__name__}", field="source"
         )
-    unknown = sorted(str(key) for key in set(fields) - set(SourceFields.__struct_fields__))
-    if unknown:
-        raise InvalidRequest(
-            f"source has the unknown field {unknown[0][:64]!r}; it has uri, quote, start, end, position and actor",
-            field="source",
-        )
-    for name in ("uri", "quote", "actor"):
-        _check_source_text(fields.get(name), f"source.{name}")
-    for name in ("start", "end", "position"):
-        if fields.get(name) is not None:
-            checked_count(fields[name], f"source.{name}", 0, 2**53 - 1)
-    if fields.get("start") is not None and fields.get("end") is not None and fields["end"] < fields["start"]:
+    _refuse_unknown(fields)
+    texts = {name: _checked_source_text(fields.get(name), f"source.{name}") for name in SOURCE_TEXTS}
+    numbers = {
+        name: None
+        if (told := fields.get(name)) is None
+        else checked_count(told, f"source.{name}", 0, 2**53 - 1)
+        for name in SOURCE_NUMBERS
+    }
+    start, end = numbers["start"], numbers["end"]
+    if start is not None and end is not None and end < start:
         raise InvalidRequest("source.end must not lie before source.start", field="source.end")
-    found = SourceFields(**fields)
+    found = SourceFields(
+        uri=texts["uri"],
+        quote=texts["quote"],
+        start=start,
+        end=end,
+        position=numbers["position"],
+        actor=texts["actor"],
+    )
     return None if found == SourceFields() else found
 
 
-def _check_source_text(value: Any, field: str) -> None:
+def _refuse_unknown(fields: dict[Any, Any]) -> None:
+    known = (*SOURCE_TEXTS, *SOURCE_NUMBERS)
+    unknown = sorted(
+        str.__str__(key)[:SHOWN_MAX] if isinstance(key, str) else type(key).__name__
+        for key in fields
+        if key not in known
+    )
+    if unknown:
+        raise InvalidRequest(
+            f"source has the unknown field {unknown[0]!r}; it has {', '.join(known)}", field="source"
+        )
+
+
+def _checked_source_text(value: Any, field: str) -> str | None:
     if value is None:
-        return
-    checked_text(value, field=field)
-    if len(value.encode()) > limits.SOURCE_TEXT_BYTES_MAX:
+        return None
+    text = checked_text(value, field=field)
+    if len(text.encode()) > limits.SOURCE_TEXT_BYTES_MAX:
         raise InvalidRequest(
             f"{field} takes more than {limits.SOURCE_TEXT_BYTES_MAX} bytes; shorten it", field=field
         )
+    return text
 
 
 def json_bytes(value: dict[str, Any] | None) -> bytes | None:

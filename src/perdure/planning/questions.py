@@ -7,15 +7,17 @@ from typing import Any
 from perdure.base.canonical import checked_json, checked_text
 from perdure.contract import limits
 from perdure.errors import InvalidRequest
-from perdure.lexical.profile import is_blank
-
-SHOWN_MAX = 64  # characters of a caller's key that an error shows
+from perdure.lexical.profile import is_blank, spelled_out
+from perdure.planning.checks import SHOWN_MAX
 
 
 def checked_query(query: str) -> str:
-    """Return a query that asks for something: visible text of at most 65,536 bytes."""
-    checked_text(query, field="query")
-    size = len(query) if query.isascii() else len(query.encode())
+    """Return a query that asks for something: visible text of at most 65,536 bytes.
+
+    Characters that stand for words count as those, since analysis spells them out.
+    """
+    query = checked_text(query, field="query")
+    size = len(query) if query.isascii() else max(len(query.encode()), len(spelled_out(query).encode()))
     if size > limits.QUERY_BYTES_MAX:
         raise InvalidRequest(
             f"query takes {size} bytes; at most {limits.QUERY_BYTES_MAX} are allowed", field="query"

@@ -50,6 +50,7 @@ class Wing(str, enum.Enum):  # noqa: UP042 - the older kind, whose str() is not 
 FITS = {
     "one word": {"text": "a"},
     "4,096 words": {"text": "ab " * 4096},
+    "characters that stand for 4,096 words": {"text": "\ufdfa " * 1024},
     "65,536 bytes": {"text": "a" * 65_536},
     "65,536 bytes of longer characters": {"text": "é" * 32_768},
     "white space and controls around words": {"text": "\r\n\ta\x00b\u200b \x1f"},
@@ -158,7 +159,10 @@ TOO_MUCH = {
     "an empty key": ({"idempotency_key": ""}, "idempotency_key"),
     "a key of 257 bytes": ({"idempotency_key": MARKER.ljust(257)}, "idempotency_key"),
     "a lone surrogate in a key of a request": ({"idempotency_key": MARKER + LONE}, "idempotency_key"),
-    "a source with an unknown field": ({"source": {"uri": "u", MARKER: 1}}, "source"),
+    "a source with an unknown field": ({"source": {"uri": "u", "page": MARKER}}, "source"),
+    "a source with a field that is no text": ({"source": {"uri": "u", 5: MARKER}}, "source"),
+    "characters that stand for more than 4,096 words": ({"text": MARKER + "\ufdfa" * 1400}, "text"),
+    "characters that stand for a word each, written as one": ({"text": MARKER + "\u3231" * 4097}, "text"),
     "a source of 65,537 bytes": ({"source": {"quote": MARKER.ljust(65_537)}}, "source.quote"),
     "a source that ends before it starts": ({"source": {"start": 2, "end": 1}}, "source.end"),
     "a negative position": ({"source": {"position": -1}}, "source.position"),
@@ -176,8 +180,8 @@ WRONG_TYPE = {
     "metadata": ["x", b"x", 1, True, ["x"], [("a", 1)]],
     "kind": [1, True, b"semantic", ["semantic"]],
     "importance": [True, "1", b"1", [1]],
-    "pinned": [1, 0, None, "true", b""],
-    "reassert": [1, None, "true"],
+    "pinned": [1, 0, "true", b""],
+    "reassert": [1, "true"],
     "valid_from": [True, 1.0, 1.5, math.nan, b"2024-01-01", ["2024-01-01"], {"at": 1}],
     "valid_to": [False, 1.0, b"2024-01-01"],
     "event_time": [True, 1e12, b"2024-01-01"],
@@ -205,6 +209,15 @@ def test_a_value_of_another_type_is_refused_and_never_converted(memory, field, v
     found = refused(memory, lambda: memory.remember(**{"text": MARKER, field: value}), field)
     if not isinstance(value, list | dict | str):
         assert type(value).__name__ in str(found) or str(value) in str(found)
+
+
+def test_an_unknown_field_of_a_source_is_named_with_those_that_there_are(memory):
+    for told in ({"page": 7}, {"uri": "u", "quoet": MARKER}, {"x" * 64: 1}):
+        found = refused(memory, lambda told=told: memory.remember("x", source=told), "source")
+        assert repr(sorted(told)[0]) in str(found)
+        assert "uri, quote, actor, start, end, position" in str(found)
+    long = refused(memory, lambda: memory.remember("x", source={"y" * 65: 1}), "source")
+    assert repr("y" * 64) in str(long)
 
 
 def test_two_hundred_and_fifty_six_facts_may_be_superseded_at_once(memory):

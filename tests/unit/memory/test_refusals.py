@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from perdure import Conflict, InvalidRequest, ManualClock, Memory, NotFound, Store
+from perdure import Blocked, Conflict, InvalidRequest, ManualClock, Memory, NotFound, Store
 from unit.memory.refusals import MARKER, refused
 
 LONE = MARKER + "\ud800"
@@ -148,7 +148,6 @@ def test_every_other_option_of_recall_is_checked_by_name(memory):
         ({"min_score": "1"}, "min_score"),
         ({"min_score": -(10**5000)}, "min_score"),
         ({"explain": 1}, "explain"),
-        ({"explain": None}, "explain"),
     ):
         refused(memory, lambda options=options: memory.recall("fact", **options), field)
     assert memory.recall("fact", min_score=10**400) == []
@@ -225,7 +224,7 @@ def test_a_correction_names_one_fact_in_one_way(memory):
         ({"id": "a", "new_id": ""}, "id"),
         ({"id": "a", "valid_from": 5, "valid_to": 5}, "valid_to"),
         ({"id": "a", "tags": "one"}, "tags"),
-        ({"id": "a", "pinned": None}, "pinned"),
+        ({"id": "a", "pinned": 1}, "pinned"),
     ):
         refused(memory, lambda target=target: memory.correct(f"{MARKER} new", **target), field)
     for text in ("", None, 5, b"x", LONE, MARKER.ljust(65_537, "x")):
@@ -264,7 +263,7 @@ def test_an_annotation_changes_at_least_one_thing_and_checks_it_as_remember_does
         ({"kind": "epic"}, "kind"),
         ({"importance": 2}, "importance"),
         ({"importance": 10**400}, "importance"),
-        ({"pinned": None}, "pinned"),
+        ({"pinned": 0}, "pinned"),
         ({"metadata": MARKER}, "metadata"),
         ({"metadata": {"perdure": MARKER}}, "metadata"),
         ({"metadata": {MARKER: math.nan}}, "metadata"),
@@ -311,11 +310,65 @@ def test_forget_takes_exactly_one_well_formed_scope(memory):
         for key in (None, "key"):
             refused(memory, lambda scope=scope, key=key: memory.forget(**scope, idempotency_key=key), field)
     for flag in ("include_chain", "dry_run", "soft", "block"):
-        for value in (1, 0, None, "true"):
+        for value in (1, 0, "true"):
             refused(memory, lambda flag=flag, value=value: memory.forget(all=True, **{flag: value}), flag)
     assert memory.forget(ids=[]).forgotten == ()
     assert memory.forget(ids=[MARKER]).forgotten == ()
     assert memory.forget(all=True).forgotten == ("a", "h")
+
+
+def test_a_flag_that_is_none_is_as_good_as_left_out(memory):
+    assert memory.remember("a fact", id="p", pinned=None, reassert=None).created
+    assert not memory.get("p").pinned
+    assert memory.remember("again", reassert=None).created
+    assert not memory.remember("again", reassert=None).created
+    assert memory.recall("fact", explain=None)[0].explanation is None
+    assert memory.list(hidden=None) == memory.list()
+    assert memory.forget(ids=["p"], include_chain=None, dry_run=None, soft=None, block=None).forgotten == (
+        "p",
+    )
+    assert memory.remember("a fact", id="p").created
+    assert memory.restore(["p"]) == ()
+    refused(memory, lambda: memory.forget(all=None), "scope")
+    assert memory.forget(ids=["p"], all=None).forgotten == ("p",)
+
+
+def test_a_flag_that_is_none_leaves_maintenance_a_preview(memory):
+    before = memory.list()
+    assert memory.apply_forgetting(dry_run=None, include_chain=None).dry_run
+    assert memory.consolidate(dry_run=None, allow_destructive=None).dry_run
+    assert memory.list() == before
+
+
+WORDS = f"{MARKER} said so"
+
+
+def test_a_value_of_text_is_shown_by_its_length_alone(memory):
+    for call, field in (
+        (lambda: memory.remember("x", kind=WORDS), "kind"),
+        (lambda: memory.annotate("a", kind=WORDS), "kind"),
+        (lambda: memory.recall("x", kind=WORDS), "kind"),
+        (lambda: memory.recall("x", history=WORDS), "history"),
+        (lambda: memory.list(order=WORDS), "order"),
+        (lambda: memory.list(status=WORDS), "status"),
+        (lambda: memory.forget(kind=WORDS), "kind"),
+    ):
+        found = refused(memory, call, field)
+        assert f"got a text of {len(WORDS)} characters" in str(found)
+
+
+def test_a_blocked_member_of_a_batch_is_told_by_its_index(memory):
+    memory.remember(WORDS, id="b")
+    memory.forget(ids=["b"], block=True)
+    for blocked in ({"text": WORDS}, {"text": "other words", "id": "b"}):
+        found = refused(
+            memory,
+            lambda blocked=blocked: memory.remember_many(["fine", "fine too", blocked]),
+            "id" if "id" in blocked else "text",
+            Blocked,
+        )
+        assert found.details["index"] == 2
+        assert str(found).startswith("facts[2]: ")
 
 
 def test_restoring_and_unblocking_take_lists(memory):
