@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from perdure.base.canonical import checked_text
 from perdure.base.ids import checked_id
 from perdure.contract import limits
 from perdure.documents.index import DocumentIndex
 from perdure.documents.putting import checked_version, content_of, plan_delete, plan_put
 from perdure.documents.reading import Reading
-from perdure.errors import InvalidRequest
 from perdure.model.document import Document, DocumentHit, Put
 from perdure.model.replies import Page
 from perdure.planning import checks
@@ -18,6 +18,8 @@ from perdure.planning.questions import checked_filter, checked_query
 from perdure.planning.receipts import Keyed
 from perdure.search.query import Budget
 from perdure.space.space import Space
+
+K_DEFAULT = 10
 
 
 class Documents:
@@ -74,7 +76,7 @@ class Documents:
         """
         wanted, key = checked_version(if_version), checks.checked_idempotency_key(idempotency_key)
         content = content_of(id, text, metadata, self._space.profile)
-        request = b"" if key is None else b"%d\0" % (-1 if wanted is None else wanted) + content.identity()
+        request = b"" if key is None else _at_version(wanted) + content.identity()
         keyed = Keyed("put", key, request, self._receipt_days)
         reply = self._space.write(
             lambda draft: plan_put(
@@ -85,15 +87,20 @@ class Documents:
             self._space.log.scrub()
         return reply
 
-    def delete(self, id: str, *, if_version: int | None = None) -> bool:
+    def delete(self, id: str, *, if_version: int | None = None, idempotency_key: str | None = None) -> bool:
         """Erase the document or fact of that id, as a forget of the id does; say whether there was one.
 
+        A retry under the same idempotency key gives the first answer and erases nothing that was put since.
+
         Raises:
-            Conflict: kind "version": the id is not at `if_version` (an absent one is at 0).
+            InvalidRequest: a field is malformed.
+            Conflict: kind "version": the id is not at `if_version` (an absent one is at 0), or "idempotency":
+                the key stands for another request.
         """
-        checked_id(id)
-        wanted = checked_version(if_version)
-        found = self._space.write(lambda draft: plan_delete(draft, id, wanted))
+        named, wanted = checked_id(id), checked_version(if_version)
+        key = checks.checked_idempotency_key(idempotency_key)
+        keyed = Keyed("delete", key, _at_version(wanted) + named.encode(), self._receipt_days)
+        found = self._space.write(lambda draft: plan_delete(draft, named, keyed, if_version=wanted))
         # Also when there was none: an earlier erasure's last step may still be waiting.
         self._space.log.scrub()
         return found
@@ -107,13 +114,13 @@ class Documents:
         return self._reading.get(checked_id(id))
 
     def search(
-        self, query: str, *, k: int = 10, filter: Mapping[str, Any] | None = None
+        self, query: str, *, k: int | None = None, filter: Mapping[str, Any] | None = None
     ) -> list[DocumentHit]:
         """Return the k documents that match best, best first, each by its best unit; ties by arrival.
 
         Args:
             query: words to find; no syntax, every character is text.
-            k: 1 to 1,000 documents.
+            k: 1 to 1,000 documents, 10 when absent.
             filter: only documents whose metadata has these keys with equal values.
 
         Returns:
@@ -123,9 +130,9 @@ class Documents:
         Raises:
             InvalidRequest: a malformed option, or a blank query. QueryLimit: the budget is too small.
         """
-        checked_query(query)
-        checks.checked_count(k, "k", 1, limits.K_MAX)
-        return self._reading.search(query, k, _checked_filter(filter))
+        asked = checked_query(query)
+        count = K_DEFAULT if k is None else checks.checked_count(k, "k", 1, limits.K_MAX)
+        return self._reading.search(asked, count, _checked_filter(filter))
 
     def list(
         self,
@@ -147,9 +154,13 @@ class Documents:
         size = (
             limits.LIST_DEFAULT if limit is None else checks.checked_count(limit, "limit", 1, limits.LIST_MAX)
         )
-        if cursor is not None and not isinstance(cursor, str):
-            raise InvalidRequest("cursor must be the text that a page gave", field="cursor")
-        return self._reading.list(_checked_filter(filter), size, cursor)
+        after = None if cursor is None else checked_text(cursor, field="cursor")
+        return self._reading.list(_checked_filter(filter), size, after)
+
+
+def _at_version(wanted: int | None) -> bytes:
+    """Return an expected version as a part of what tells one request from another."""
+    return b"%d\0" % (-1 if wanted is None else wanted)
 
 
 def _checked_filter(value: Mapping[str, Any] | None) -> dict[str, Any] | None:

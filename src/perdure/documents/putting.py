@@ -61,9 +61,9 @@ def content_of(id_: str, text: str, metadata: Mapping[str, Any] | None, profile:
     Raises:
         InvalidRequest: naming the field.
     """
-    checked_id(id_)
+    id_, text = checked_id(id_), _checked_document_text(text)
     told = checks.json_bytes(checks.checked_metadata(metadata))
-    cuts = cuts_of(_checked_document_text(text))
+    cuts = cuts_of(text)
     units = units_of(FactRecord(0, id_, text, 0, cuts=cuts))
     return Content(id_, text, told, cuts, tuple(profile.document_terms(unit) for unit in units))
 
@@ -105,14 +105,17 @@ def plan_put(
     return Put(content.id, outcome, version + 1)
 
 
-def plan_delete(draft: Draft, id_: str, if_version: int | None) -> bool:
+def plan_delete(draft: Draft, id_: str, keyed: Keyed, *, if_version: int | None) -> bool:
     """Plan the removal of a document or fact, hidden ones included; say whether there was one."""
+    if keyed.find(draft) is not None:
+        return keyed.count > 0
     number = draft.find_number(id_)
     _check_version(draft, number, if_version)
-    if number is None:
-        return False
-    remove(draft, [number])
-    return True
+    if number is not None:
+        remove(draft, [number])
+    # The answer is a number: an item would name what is gone.
+    keyed.keep(draft, (), count=int(number is not None))
+    return number is not None
 
 
 def version_of(draft: Draft, number: int | None) -> int:
@@ -142,7 +145,8 @@ def _keep(draft: Draft, keyed: Keyed, number: int, outcome: str) -> None:
 
 
 def _checked_document_text(text: str) -> str:
-    size = len(checked_text(text, field="text").encode())
+    text = checked_text(text, field="text")
+    size = len(text.encode())
     if size > limits.DOCUMENT_BYTES_MAX:
         raise InvalidRequest(
             f"text takes {size} bytes; at most {limits.DOCUMENT_BYTES_MAX} are allowed: split it into several "

@@ -307,6 +307,83 @@ def test_delete_goes_ahead_only_at_the_version_it_names(documents, memory):
         documents.delete("a", if_version=1)
 
 
+def test_a_retried_delete_gives_the_first_answer_and_erases_nothing_anew(store, documents):
+    documents.put("a", "one")
+    assert documents.delete("a", idempotency_key="k") is True
+    documents.put("a", "two")
+    records = store.stats().records
+    assert documents.delete("a", idempotency_key="k") is True
+    assert store.stats().records == records
+    assert documents.get("a").text == "two"
+    assert documents.delete("b", idempotency_key="none") is False
+    documents.put("b", "one")
+    assert documents.delete("b", idempotency_key="none") is False
+    assert documents.has("b")
+    assert documents.delete("b", idempotency_key="another")
+
+
+def test_a_key_of_a_delete_stands_for_one_request(documents):
+    documents.put("a", "one")
+    assert documents.delete("a", if_version=1, idempotency_key="k")
+    for id_, version in (("b", 1), ("a", None), ("a", 0)):
+        with pytest.raises(Conflict) as refused:
+            documents.delete(id_, if_version=version, idempotency_key="k")
+        assert (refused.value.kind, refused.value.field) == ("idempotency", "idempotency_key")
+    assert documents.put("a", "one", idempotency_key="k").outcome == "created"  # another operation
+
+
+def test_a_key_of_a_delete_that_was_refused_is_still_unused(documents):
+    documents.put("a", "one")
+    with pytest.raises(Conflict):
+        documents.delete("a", if_version=2, idempotency_key="k")
+    assert documents.delete("a", if_version=1, idempotency_key="k")
+    for key in ("", "k" * 257, 5):
+        with pytest.raises(InvalidRequest) as refused:
+            documents.delete("a", idempotency_key=key)
+        assert refused.value.field == "idempotency_key"
+
+
+def test_a_search_that_names_no_number_gives_at_most_ten(documents):
+    for n in range(12):
+        documents.put(f"{n}", "pine")
+    assert documents.search("pine", k=None) == documents.search("pine") == documents.search("pine", k=10)
+    assert len(documents.search("pine")) == 10
+
+
+class Text(str):
+    """A text that is not exactly a str."""
+
+    __slots__ = ()
+
+
+def test_texts_of_derived_types_are_taken_as_plain_ones(documents):
+    reply = documents.put(
+        Text("a"), Text("some words"), metadata={Text("k"): Text("v")}, idempotency_key=Text("k")
+    )
+    assert documents.put("a", "some words", metadata={"k": "v"}, idempotency_key="k") == reply
+    found = documents.get(Text("a"))
+    assert [type(value) for value in (reply.id, found.id, found.text)] == [str, str, str]
+    assert documents.search(Text("words"), filter={Text("k"): Text("v")})[0].id == "a"
+    assert documents.index.terms_of(Text("a"))
+    assert documents.index.document_frequency(Text("word")) == 1
+    assert documents.has(Text("a"))
+    assert documents.delete(Text("a"), idempotency_key=Text("d"))
+
+
+def test_a_blocked_text_stays_blocked_with_characters_that_nobody_sees(documents, memory):
+    documents.put("a", "the secret word")
+    memory.forget(ids=["a"], block=True)
+    for hidden in ("\u00ad", "\u200b", "\u200d", "\u2060", "\ufeff", "\u202e", "\x00"):
+        with pytest.raises(Blocked):
+            documents.put("b", f"the sec{hidden}ret word{hidden}")
+        with pytest.raises(Blocked):
+            memory.remember(f"{hidden}the s{hidden}ecret word")
+        memory.remember(f"another sec{hidden}ret", id="s")
+        assert memory.forget(containing="secret").forgotten == ("s",)
+        memory.remember("another secret", id="s")
+        assert memory.forget(containing=f"sec{hidden}ret").forgotten == ("s",)
+
+
 def test_delete_erases_a_hidden_document_too(documents, memory):
     documents.put("a", "one")
     memory.forget(ids=["a"], soft=True)
