@@ -130,7 +130,7 @@ class Access:
 
     @contextmanager
     def _transaction(self, link: Link, begin: str) -> Iterator[bool]:
-        """Begin, yield whether the store is dirty, commit. A link that failed is dropped: closing rolls back.
+        """Begin, yield whether the store is dirty, commit; roll back at any failure.
 
         Raises _Replaced when the link's generation is no longer the store's.
         """
@@ -144,8 +144,11 @@ class Access:
         except DriverError as error:
             self._pool.drop_stale(link, error)
             raise _Replaced from error
-        except BaseException:
+        except _Replaced:
             self._pool.drop(link)
+            raise
+        except BaseException:
+            self._pool.roll_back(link)
             raise
 
     def _admit(self, link: Link) -> None:

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import apsw
 
-from perdure.errors import Corrupt, PerdureError, Unavailable
+from perdure.errors import Corrupt, PerdureError, StorageFull, Unavailable
 from perdure.log.sqlite.failures import DriverError, note, translated
 from perdure.log.sqlite.files import StoreFiles
 from perdure.log.sqlite.state import read_state
@@ -136,12 +136,29 @@ class Pool:
             self._all.discard(link)
         link.db.close(True)
 
+    def roll_back(self, link: Link) -> None:
+        """Put a link back that may have a transaction open; close it where it cannot be rolled back."""
+        try:
+            if link.db.in_transaction:
+                run(link.db, "ROLLBACK")
+        except apsw.Error:
+            self.drop(link)
+        else:
+            self.give(link)
+
     def drop_stale(self, link: Link, error: Exception) -> None:
         """Drop a link that failed. Returns when its generation was replaced (the caller tries again);
-        raises the translated error when the failure is the present generation's own."""
+        raises the translated error when the failure is the present generation's own.
+
+        Where the disk is full the link stays: a new one might not find the room for its shared memory, and
+        then nothing could be read any more.
+        """
         generation = link.generation
         if isinstance(error, apsw.Error):
             note(error, link.db)
+        if isinstance(full := translated(error, generation=generation), StorageFull):
+            self.roll_back(link)
+            raise full from error
         self.drop(link)
         if self.present_generation() == generation:
             raise translated(error, generation=generation) from error

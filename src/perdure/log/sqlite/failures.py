@@ -60,8 +60,11 @@ def translated(error: Exception, *, generation: int | None = None) -> PerdureErr
 def _is_full(error: Exception) -> bool:
     if isinstance(error, OSError):
         return error.errno in _FULL
-    failed_file = isinstance(error, apsw.IOError | apsw.CantOpenError)
-    return isinstance(error, apsw.FullError) or (failed_file and error.__dict__.get("system") in _FULL)
+    if not isinstance(error, apsw.IOError | apsw.CantOpenError):
+        return isinstance(error, apsw.FullError)
+    # SQLite calls a file that reached its limit a failed write, and forgets the system's number in a checkpoint.
+    system, extended = (error.__dict__.get(name) for name in ("system", "extendedresult"))
+    return system in _FULL or (system == 0 and extended == apsw.SQLITE_IOERR_WRITE)
 
 
 def _file(error: OSError) -> str:

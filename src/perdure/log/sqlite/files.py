@@ -51,7 +51,7 @@ class StoreFiles:
         return sorted(path for path in self.directory.glob("cache-*") if path.is_file())
 
     def size_bytes(self) -> int:
-        return sum(size_bytes(path) for path in self.directory.iterdir())
+        return sum(size_bytes(path) for path in self.directory.iterdir() if path.is_file())
 
 
 class HighWater:

@@ -1,0 +1,84 @@
+"""Run by the tests of full disks in a process of its own: `python full_disk.py JOB DIRECTORY`.
+
+The limit on the size of files stands for a full disk: writes past it fail as they do on one, with EFBIG.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import sys
+from pathlib import Path
+
+from perdure import Memory, PerdureError, Store
+from perdure.log.protocol import Batch
+
+
+def limit(size):
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
+
+
+def outcome(call):
+    """Return what the call came to: "ok" or the code of the error. Any other exception ends the process."""
+    try:
+        call()
+    except PerdureError as error:
+        return error.code
+    return "ok"
+
+
+def use(directory, size):
+    """Every kind of call under a limit, on a store that was open before it."""
+    with Store.open(directory) as store:
+        memory = store.memory()
+        memory.recall("kettle")
+        limit(int(size))
+        told = {
+            "recall": outcome(lambda: memory.recall("kettle")),
+            "list": outcome(memory.list),
+            "remember": outcome(lambda: memory.remember_many([f"{n} " + "teapot " * 4000 for n in range(4)])),
+            "forget": outcome(lambda: memory.forget(ids=["kettle"])),
+            "recall again": outcome(lambda: memory.recall("kettle")),
+            "health": store.health().status,
+            "size": outcome(store.stats),
+        }
+        limit(resource.RLIM_INFINITY)
+        told["after"] = outcome(lambda: memory.remember("cup"))
+        told["done"] = store.log.scrub()
+    return told
+
+
+def pending(directory):
+    """Reads and writes while what an erasure left cannot be cleaned."""
+    with Store.open(directory) as store:
+        log = store.log
+        head = log.head(1)
+        with log.writer():
+            log.append(1, head, Batch(records=[b"removal " * 4000], erase=[head.seq]))
+            limit(4096)
+            told = {
+                "head": outcome(lambda: log.head(1)),
+                "read": outcome(lambda: list(log.read(1, 0, 99))),
+                "get": outcome(lambda: log.get(1, [1], log.head(1))),
+                "spaces": outcome(log.spaces),
+                "find": outcome(lambda: log.find(1, [b"k" * 16])),
+                "cache": outcome(lambda: log.get_cache(1, "state")),
+                "scrub": log.scrub(),
+                "pending": log.scrub_pending(),
+            }
+            limit(resource.RLIM_INFINITY)
+            told["later"] = [log.scrub(), log.scrub_pending()]
+    return told
+
+
+def create(directory, size):
+    limit(int(size))
+    told = {"open": outcome(lambda: Memory.open(directory).close())}
+    limit(resource.RLIM_INFINITY)
+    told["after"] = outcome(lambda: Memory.open(directory).remember("cup"))
+    return told
+
+
+if __name__ == "__main__":
+    jobs = {job.__name__: job for job in (use, pending, create)}
+    print(json.dumps(jobs[sys.argv[1]](Path(sys.argv[2]), *sys.argv[3:])))  # noqa: T201

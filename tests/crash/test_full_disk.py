@@ -1,0 +1,68 @@
+"""A full disk: writes say so and change nothing, reads go on, what is to be cleaned is cleaned later."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from perdure import Memory
+
+resource = pytest.importorskip("resource", reason="limits on files are POSIX")
+HERE = Path(__file__).resolve().parent
+SRC = HERE.parents[1] / "src"
+SIZES = [0, 4, 4096, 20_000, 40_000]
+
+
+def run(*arguments):
+    process = subprocess.run(
+        [sys.executable, str(HERE / "full_disk.py"), *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONPATH": str(SRC)},
+        timeout=120,
+    )
+    assert process.returncode == 0, process.stderr
+    return json.loads(process.stdout)
+
+
+@pytest.fixture
+def directory(tmp_path):
+    with Memory.open(tmp_path / "store") as memory:
+        memory.remember("The kettle is blue", id="kettle")
+        memory.remember("saucer " * 4000)
+    return tmp_path / "store"
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_on_a_full_disk_reads_answer_and_writes_say_that_it_is_full(directory, size):
+    told = run("use", directory, size)
+    assert told.pop("forget") in ("ok", "storage_full")
+    assert told == {
+        "recall": "ok",
+        "list": "ok",
+        "remember": "storage_full",
+        "recall again": "ok",
+        "health": "ok",
+        "size": "ok",
+        "after": "ok",
+        "done": True,
+    }
+    with Memory.open(directory) as memory:
+        assert memory.recall("teapot") == []
+        assert len(memory.recall("cup")) == 1
+
+
+def test_reads_do_not_fail_because_an_erasure_cannot_be_cleaned(directory):
+    told = run("pending", directory)
+    reads = {told.pop(name) for name in ("head", "read", "get", "spaces", "find", "cache")}
+    assert reads == {"ok"}
+    assert told == {"scrub": False, "pending": True, "later": [True, False]}
+
+
+@pytest.mark.parametrize("size", [0, 4, 4096, 20_000, 30_000])
+def test_a_store_that_cannot_be_created_for_want_of_room_is_created_later(tmp_path, size):
+    assert run("create", tmp_path / "store", size) == {"open": "storage_full", "after": "ok"}
