@@ -1,8 +1,9 @@
 """The Log protocol: what every backend must do; the shipped suite holds each to it.
 
 A store holds spaces; a space is an append-only sequence of opaque records numbered by
-`seq` = 1, 2, 3 … without gaps. A log orders, stores, verifies and erases bytes; it knows
-nothing of facts or time. All methods may be called from several threads.
+`seq` = 1, 2, 3 … without gaps. Spaces are numbered 1, 2, 3 … without gaps as well, in the order
+of their creation. A log orders, stores, verifies and erases bytes; it knows nothing of facts or
+time. All methods may be called from several threads.
 """
 
 from __future__ import annotations

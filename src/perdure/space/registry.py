@@ -10,6 +10,7 @@ from weakref import WeakValueDictionary
 from perdure.base.clock import Clock
 from perdure.log.protocol import Log
 from perdure.model.namespace import Namespace
+from perdure.space.names import Names
 from perdure.space.space import Settings, Space
 
 
@@ -24,6 +25,7 @@ class Registry:
 
     def __init__(self, log: Log, clock: Clock, bytes_max: int) -> None:
         self._log, self._clock, self._max = log, clock, bytes_max
+        self._names = Names(log)
         # A name that was only asked for is forgotten with its last handle; what is loaded stays for the next.
         self._spaces: WeakValueDictionary[Namespace, Space] = WeakValueDictionary()
         self._loaded: OrderedDict[Namespace, _Loaded] = OrderedDict()  # idle ones first
@@ -36,6 +38,7 @@ class Registry:
             found = self._spaces.get(namespace)
             if found is None:
                 found = Space(self._log, namespace, settings, self._clock)
+                found.find_number = self._names.find
                 found.on_grown = self._shrink
                 self._spaces[namespace] = found
         return found

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar, cast
 
 from perdure.base.clock import Clock
-from perdure.base.ids import keyed_hash, random_secret
+from perdure.base.ids import random_secret
 from perdure.base.instants import EARLIEST, LATEST
 from perdure.errors import Busy, Conflict, Corrupt, InvalidRequest, Moved, Unavailable
 from perdure.lexical.profile import Profile
@@ -27,6 +27,7 @@ from perdure.space.draft import Deferred, Draft, StateBase
 from perdure.space.facts import FactReader
 from perdure.space.idmap import id_hash
 from perdure.space.locks import SharedLock
+from perdure.space.names import hashed_name
 from perdure.space.state import SpaceState, new_state
 
 T = TypeVar("T")
@@ -66,7 +67,8 @@ class Space:
     def __init__(self, log: Log, namespace: Namespace, settings: Settings, clock: Clock) -> None:
         self.log, self.namespace, self.clock = log, namespace, clock
         self._settings = settings
-        self._name = keyed_hash(log.secret, b"space", namespace.key())
+        self._name = hashed_name(log.secret, namespace)
+        self.find_number: Callable[[bytes], int | None] = log.find_space
         self._number: int | None = None
         self._view: View | None = None
         self._lock = SharedLock()
@@ -151,7 +153,7 @@ class Space:
     def _fresh_view(self) -> View:
         number = self._number
         if number is None:
-            number = self._number = self.log.find_space(self._name)
+            number = self._number = self.find_number(self._name)
             if number is None:
                 return self._empty_view()
         view = self._view

@@ -371,6 +371,11 @@ class LogSpec:
         assert log.spaces() == [space]
         assert entries(log, space) == [Entry(1, b"first")]
 
+    def test_spaces_are_numbered_from_one_without_gaps_as_they_come(self, log: Log) -> None:
+        numbers = [log.create_space(key(10 - number), b"first") for number in range(1, 4)]
+        assert numbers == log.spaces() == [1, 2, 3]
+        assert log.head(4) == EMPTY
+
     def test_threads_that_create_one_space_get_one(self, log: Log) -> None:
         def create(_: int) -> int | None:
             try:
