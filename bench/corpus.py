@@ -11,7 +11,30 @@ import numpy as np
 
 WORDS = 50_000
 ZIPF = 1.07
-_ONSETS = ["b", "d", "f", "g", "h", "k", "l", "m", "n", "p", "r", "s", "t", "v", "z", "br", "dr", "gr", "kr", "tr", "st", "pl"]
+_ONSETS = [
+    "b",
+    "d",
+    "f",
+    "g",
+    "h",
+    "k",
+    "l",
+    "m",
+    "n",
+    "p",
+    "r",
+    "s",
+    "t",
+    "v",
+    "z",
+    "br",
+    "dr",
+    "gr",
+    "kr",
+    "tr",
+    "st",
+    "pl",
+]
 _VOWELS = ["a", "e", "i", "o", "u"]
 
 
