@@ -95,12 +95,12 @@ def checked_target(id_: str | None, text: str | None, containing: str | None) ->
         given = ", ".join(told) or "none"
         raise InvalidRequest(f"correct takes exactly one of id, text, containing; given: {given}", field="id")
     if id_ is not None:
-        checked_id(id_)
-        return Target(id_, None, None)
+        return Target(checked_id(id_), None, None)
     (name, value), *_ = told.items()
-    if not folded(checked_text(value, field=name)):
+    words = checked_text(value, field=name)
+    if not folded(words):
         raise InvalidRequest(f"{name} is blank; name the fact by its id or by words of it", field=name)
-    return Target(None, text, containing)
+    return Target(None, words, None) if name == "text" else Target(None, None, words)
 
 
 def current_numbers(draft: Draft) -> list[int]:

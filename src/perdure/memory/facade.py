@@ -126,10 +126,8 @@ class Memory:
 
         Raises as `remember`; the message names the index of the offending member.
         """
-        if isinstance(facts, str | bytes | Mapping) or not isinstance(facts, Iterable):
-            raise InvalidRequest(f"facts must be a list of facts, got {type(facts).__name__}", field="facts")
         tellings: list[Telling] = []
-        for index, told in enumerate(facts):
+        for index, told in enumerate(checks.members_of(facts, "facts", "facts")):
             try:
                 tellings.append(self._telling(_new_fact(told)))
             except InvalidRequest as error:
@@ -188,6 +186,7 @@ class Memory:
             NotFound: nothing matches. Conflict: several match; details list the ids.
         """
         target = checked_target(id, text, containing)
+        pinned = UNSET if pinned is None else pinned
         given = _given(
             subject=subject,
             entities=entities,
@@ -204,8 +203,12 @@ class Memory:
         telling = self._telling(NewFact(text=new_text, id=new_id, **given))
         # What an extractor finds belongs to the words, so it is never inherited.
         checked = {name: getattr(telling.content, name) for name in (*given, "extracted")}
-        correction = Correction(target, new_text, telling.units, checked, new_id, self._keeps_slots)
-        request = msgspec.msgpack.encode((id, text, containing)) + identity_bytes(telling, given)
+        told_id = telling.content.id or None
+        correction = Correction(
+            target, telling.content.text, telling.units, checked, told_id, self._keeps_slots
+        )
+        words = (target.id, target.text, target.containing)
+        request = msgspec.msgpack.encode(words) + identity_bytes(telling, given)
         keyed = self._keyed("correct", idempotency_key, request)
 
         def plan(draft: Draft) -> tuple[Remembered, bool]:
@@ -232,11 +235,11 @@ class Memory:
         Raises:
             NotFound: no such fact. InvalidRequest: `at` is not after valid_from, or after an earlier end.
         """
-        checked_id(id)
+        named = checked_id(id)
         moment, checked = find_millis(at, field="at"), checks.checked_reason(reason)
-        keyed = self._keyed("end", idempotency_key, msgspec.msgpack.encode((id, moment, checked)))
-        self._write(lambda draft: plan_end(draft, id, moment, checked, keyed))
-        return self._existing(id)
+        keyed = self._keyed("end", idempotency_key, msgspec.msgpack.encode((named, moment, checked)))
+        self._write(lambda draft: plan_end(draft, named, moment, checked, keyed))
+        return self._existing(named)
 
     def retract(
         self,
@@ -249,11 +252,11 @@ class Memory:
 
         Raises NotFound when there is no such fact. Repeating it changes nothing.
         """
-        checked_id(id)
+        named = checked_id(id)
         checked = checks.checked_reason(reason)
-        keyed = self._keyed("retract", idempotency_key, msgspec.msgpack.encode((id, checked)))
-        self._write(lambda draft: plan_retract(draft, id, checked, keyed))
-        return self._existing(id)
+        keyed = self._keyed("retract", idempotency_key, msgspec.msgpack.encode((named, checked)))
+        self._write(lambda draft: plan_retract(draft, named, checked, keyed))
+        return self._existing(named)
 
     def annotate(
         self,
@@ -270,13 +273,14 @@ class Memory:
 
         `metadata` replaces what reads and filters see of the caller's metadata.
         """
-        checked_id(id)
+        named = checked_id(id)
+        pinned = UNSET if pinned is None else pinned
         changes = checked_annotations(
             tags=tags, kind=kind, importance=importance, pinned=pinned, metadata=metadata
         )
-        keyed = self._keyed("annotate", idempotency_key, msgspec.msgpack.encode((id, changes)))
-        self._write(lambda draft: plan_annotate(draft, id, changes, keyed))
-        return self._existing(id)
+        keyed = self._keyed("annotate", idempotency_key, msgspec.msgpack.encode((named, changes)))
+        self._write(lambda draft: plan_annotate(draft, named, changes, keyed))
+        return self._existing(named)
 
     # Asking
 
@@ -472,8 +476,8 @@ class Memory:
             "filter": filter,
             "all": all,
         }
-        if ids is not None and not isinstance(ids, str | bytes) and isinstance(ids, Iterable):
-            told["ids"] = ids = list(ids)
+        if ids is not None:
+            told["ids"] = [*checks.members_of(ids, "ids", "ids")]
         scope = scope_of(**told)
         rules = ForgetRules(
             checks.checked_flag(include_chain, "include_chain"),
@@ -506,7 +510,7 @@ class Memory:
         """
         if ids is None and texts is None:
             raise InvalidRequest("unblock takes ids, texts or both", field="ids")
-        names, words = _id_list(ids or (), "ids"), _text_list(texts or ())
+        names, words = _id_list(() if ids is None else ids, "ids"), _text_list(() if texts is None else texts)
         keyed = self._keyed("unblock", idempotency_key, msgspec.msgpack.encode((names, words)))
         return self._write(lambda draft: plan_unblock(draft, names, words, keyed), alone=True)
 
@@ -632,7 +636,7 @@ def _new_fact(told: NewFact | Mapping[str, Any] | str) -> NewFact:
         return NewFact(text=told)
     if not isinstance(told, Mapping):
         raise InvalidRequest(f"a fact must be a NewFact, an object or a text, got {type(told).__name__}")
-    unknown = sorted(str(key)[:32] for key in set(told) - set(NewFact.__struct_fields__))
+    unknown = sorted(str(key)[:64] for key in set(told) - set(NewFact.__struct_fields__))
     if unknown:
         raise InvalidRequest(
             f"unknown field {unknown[0]!r}; a fact has {', '.join(NewFact.__struct_fields__)}",
@@ -644,15 +648,13 @@ def _new_fact(told: NewFact | Mapping[str, Any] | str) -> NewFact:
 
 
 def _id_list(values: Iterable[str], field: str) -> list[str]:
-    if isinstance(values, str | bytes) or not isinstance(values, Iterable):
-        raise InvalidRequest(f"{field} must be a list of ids, got {type(values).__name__}", field=field)
-    return sorted({checked_id(value, field=field) for value in values})
+    return sorted({checked_id(value, field=field) for value in checks.members_of(values, field, "ids")})
 
 
 def _text_list(values: Iterable[str]) -> list[str]:
-    if isinstance(values, str | bytes) or not isinstance(values, Iterable):
-        raise InvalidRequest(f"texts must be a list of texts, got {type(values).__name__}", field="texts")
-    return sorted({checked_text(value, field="texts") for value in values})
+    return sorted(
+        {checked_text(value, field="texts") for value in checks.members_of(values, "texts", "texts")}
+    )
 
 
 def _forget_bytes(told: Mapping[str, Any], rules: ForgetRules) -> bytes:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
@@ -42,18 +42,17 @@ class Listing:
     known_at: int | None
 
     def check(self) -> Listing:
-        """Return the listing itself if every value is allowed."""
-        checks.checked_choice(self.order, "order", ORDERS)
-        if self.status is not None:
-            checks.checked_choice(self.status, "status", STATUSES)
+        """Return the listing with plain values if every value is allowed."""
+        order = checks.checked_choice(self.order, "order", ORDERS)
+        status = None if self.status is None else checks.checked_choice(self.status, "status", STATUSES)
         if self.hidden and self.status is not None:
             raise InvalidRequest(
                 "hidden facts have no other status: leave status or hidden out", field="status"
             )
-        checks.checked_count(self.limit, "limit", 1, limits.LIST_MAX)
+        limit = checks.checked_count(self.limit, "limit", 1, limits.LIST_MAX)
         if self.cursor is not None and not isinstance(self.cursor, str):
             raise InvalidRequest("cursor must be the text that a page gave", field="cursor")
-        return self
+        return replace(self, order=order, status=status, limit=limit)
 
     def bound(self) -> bytes:
         """Return what a cursor is bound to: everything but the page size and the cursor."""

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta, tzinfo
 import msgspec
 import pytest
 
-from perdure import Memory, NewFact, Source, Status, Store
+from perdure import Memory, NewFact, Status, Store
 from unit.memory.refusals import refused, seen
 
 numpy = pytest.importorskip("numpy")
@@ -38,7 +38,7 @@ def is_plain(value: object) -> bool:
         return all(is_plain(part) for pair in value.items() for part in pair)
     if isinstance(value, list | tuple):
         return all(map(is_plain, value))
-    if isinstance(value, Source):
+    if isinstance(value, msgspec.Struct):
         return is_plain(msgspec.structs.astuple(value))
     return isinstance(value, Status) or type(value) in (str, int, float, bool, type(None), datetime)
 
@@ -177,6 +177,45 @@ def test_an_array_in_the_place_of_one_value_is_refused_by_name(memory: Memory, a
         (lambda: memory.forget(all=array), "all"),
     ):
         refused(memory, call, field)
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_what_is_said_of_a_fact_may_be_said_in_derived_texts(memory: Memory, text):
+    memory.remember_many([NewFact(text=f"{name} fact", id=name) for name in "abcdef"])
+
+    def calls(of):
+        yield memory.end(of("a"), at=of("2026-01-02"), reason=of("r"), idempotency_key=of("1"))
+        yield memory.retract(of("b"), reason=of("r"), idempotency_key=of("2"))
+        changes = {"tags": [of("x")], "kind": of("semantic"), "metadata": {of("k"): of("v")}}
+        yield memory.annotate(of("c"), **changes, idempotency_key=of("3"))
+        yield memory.correct(of("new d"), id=of("d"), new_id=of("n"), idempotency_key=of("4"))
+        yield memory.correct(of("new e"), text=of("e fact"), idempotency_key=of("5"))
+        yield memory.correct(of("new f"), containing=of("f fact"), idempotency_key=of("6"))
+
+    told = list(calls(text))
+    assert [again.id for again in calls(str)] == [first.id for first in told]
+    assert all(is_plain(msgspec.structs.astuple(fact)) for fact in memory.list().items)
+    page = memory.list(order=text("id"), status=text("current"), limit=1)
+    rest = memory.list(order="id", status="current", limit=1, cursor=text(page.cursor))
+    assert rest.items[0].id > page.items[0].id
+    assert memory.changes(text(memory.changes(limit=1).cursor)).items
+    assert memory.unblock(ids=[text("a")], texts=[text("x")], idempotency_key=text("7")) == 0
+
+
+def test_lists_may_be_arrays(memory: Memory):
+    memory.remember_many(numpy.array(["one", "two"]))
+    memory.remember_many([NewFact(text="x", id="a"), NewFact(text="y", id="b")])
+    assert memory.forget(ids=numpy.array(["a", "b"]), soft=True).forgotten == ("a", "b")
+    assert memory.restore(numpy.array(["a", "b"])) == ("a", "b")
+    assert memory.unblock(ids=numpy.array(["a", "b"]), texts=numpy.array(["x", "y"])) == 0
+    for call, field in (
+        (memory.remember_many, "facts"),
+        (lambda one: memory.forget(ids=one), "ids"),
+        (memory.restore, "ids"),
+        (lambda one: memory.unblock(ids=one), "ids"),
+        (lambda one: memory.unblock(texts=one), "texts"),
+    ):
+        refused(memory, lambda call=call: call(numpy.array("a")), field)
 
 
 def test_an_array_of_no_dimension_is_no_list(memory: Memory):

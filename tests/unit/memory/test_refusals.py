@@ -333,6 +333,14 @@ def test_a_flag_that_is_none_is_as_good_as_left_out(memory):
     assert memory.forget(ids=["p"], all=None).forgotten == ("p",)
 
 
+def test_a_flag_that_is_none_changes_nothing_of_a_stored_fact(memory):
+    memory.remember("a pinned fact", id="p", pinned=True)
+    assert memory.annotate("p", tags=["t"], pinned=None).pinned
+    corrected = memory.correct("a fact that stays pinned", id="p", pinned=None)
+    assert memory.get(corrected.id).pinned
+    refused(memory, lambda: memory.annotate("p", pinned=None), None)
+
+
 def test_a_flag_that_is_none_leaves_maintenance_a_preview(memory):
     before = memory.list()
     assert memory.apply_forgetting(dry_run=None, include_chain=None).dry_run
