@@ -17,6 +17,8 @@ from perdure.log.sqlite.schema import GENERATION, LOCK, PINNED, check_version
 from perdure.log.sqlite.state import UNFINISHED, State, damaged_lock, new_state, read_state, write_state
 from perdure.log.sqlite.turns import WriterTurn
 
+LEAST_PAGE_BYTES = 512  # SQLite's smallest page: its files are whole pages
+
 
 def open_or_create(files: StoreFiles, secret: bytes | None, turn: WriterTurn, timeout_s: float) -> bytes:
     """Make sure that the store exists whole and return its secret.
@@ -63,6 +65,9 @@ def _find_state(files: StoreFiles, timeout_s: float) -> State | None:
     if not files.lock.is_file():
         raise damaged_lock()
     check_private(files.lock)
+    # SQLite reads what is missing of a last page as zeros, which may be what stood there.
+    if files.lock.stat().st_size % LEAST_PAGE_BYTES:
+        raise damaged_lock()
     try:
         with using(open_file(files.lock, timeout_s)) as db:
             if rows_of(db, "SELECT 1 FROM main.sqlite_schema WHERE name = 'state'"):
