@@ -15,7 +15,7 @@ _LOAD_MAX = 0.6  # linear probing stays below two probes on average
 
 
 def id_digest(secret: bytes, id_: str) -> bytes:
-    """Return the id's 16-byte digest under the store's secret: the log's key, and the source of `id_hash`."""
+    """Return the id's 16-byte digest under the store's secret: the source of `id_hash`."""
     return keyed_hash(secret, b"id", id_.encode())
 
 

@@ -377,8 +377,9 @@ class Space:
             state, reader = self._catch_up(number)
             if state.head.seq != 1:
                 raise Conflict("another process wrote to the space first", kind="head")
-        prepared, keys = self._prepared(state.head.seq, draft)
-        batch = Batch([encode(p.record) for p in prepared], draft.erased, keys)
+        prepared = self._prepared(state.head.seq, draft)
+        # No keys: the state's own map answers for ids, and a random page a fact would double what is written.
+        batch = Batch([encode(p.record) for p in prepared], draft.erased)
         head = self.log.append(number, state.head, batch)
         with self._lock:
             self._apply((state, reader), prepared, head)
@@ -386,19 +387,17 @@ class Space:
                 if isinstance(item.record, FactRecord) and state.exists(item.record.number):
                     reader.put(item.record)
 
-    def _prepared(self, base: int, draft: Draft) -> tuple[list[Prepared], list[tuple[bytes, int]]]:
+    def _prepared(self, base: int, draft: Draft) -> list[Prepared]:
         secret = self.log.secret
         prepared: list[Prepared] = []
-        keys: list[tuple[bytes, int]] = []
         for position, (record, units) in enumerate(draft.planned):
             if isinstance(record, FactRecord):
                 digest = draft.digest(record.id)
                 pairs = metadata_pairs(record.metadata, secret)
                 prepared.append(Prepared(base + 1 + position, record, units, id_hash(digest), pairs))
-                keys.append((digest, position))
             else:
                 prepared.append(Prepared(base + 1 + position, record))
-        return prepared, keys
+        return prepared
 
     def _create(self) -> int:
         self._number = self.log.create_space(self._name, encode(self._first_record(random_secret(16))))
