@@ -7,7 +7,9 @@ from typing import Any
 import typer
 
 from perdure.cli.screen import Screen, print_json, put
-from perdure.cli.session import Session, command
+from perdure.cli.session import ABSENT, Session, command
+
+DEFAULT = "(default)"  # how people see the empty name
 
 
 def add_to(app: typer.Typer) -> None:
@@ -21,9 +23,17 @@ def add_to(app: typer.Typer) -> None:
 
 
 def stats(session: Session) -> None:
-    """Show the sizes of the store, all memories together, and whether it can be read and written now."""
+    """Show the sizes of the store, all memories together, and whether it can be read and written now.
+
+    Where there is no store, its health is absent and the exit code 1.
+    """
+    from perdure.store import Health  # noqa: PLC0415 - help must not wait for it
+
+    there = session.has_store()
     with session.store() as store:
         health, found = store.health(), store.stats()
+    if not there:
+        health = Health("absent", writable=False, erasure_pending=False, message=ABSENT)
     told: dict[str, Any] = {
         "backend": found.backend,
         "spaces": found.spaces,
@@ -41,6 +51,8 @@ def stats(session: Session) -> None:
     else:
         told["health"] = f"{health.status}: {health.message}"
     _print(session, told)
+    if not there:
+        raise typer.Exit(1)
 
 
 def spaces(session: Session) -> None:
@@ -50,7 +62,8 @@ def spaces(session: Session) -> None:
     if session.as_json:
         print_json({"spaces": [{"principal": name.principal, "scope": name.scope} for name in names]})
     else:
-        Screen().table(["scope", "principal"], [[name.scope, name.principal] for name in names])
+        rows = [[name.principal or DEFAULT, name.scope or DEFAULT] for name in names]
+        Screen().table(["principal", "scope"], rows)
 
 
 def capabilities(session: Session) -> None:

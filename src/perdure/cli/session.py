@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from perdure.store import Memory, Store
 
 EPHEMERAL = ":memory:"
+ABSENT = "there is no store there yet; remember or import makes one"
 
 StoreOption = Annotated[
     str | None,
@@ -73,16 +74,31 @@ class Session:
     as_json: bool
     config: MemoryConfig = field(repr=False)
 
+    def has_store(self) -> bool:
+        """Whether there is a store at the place, or something else that opening it must judge.
+
+        A folder without a file of a store's own is somebody else's, or not in use yet: it has none.
+        """
+        if self.place == EPHEMERAL:
+            return True
+        try:
+            with os.scandir(self.place) as entries:
+                return any(entry.name == "store.lock" or entry.name.startswith("gen-") for entry in entries)
+        except FileNotFoundError:
+            return False
+        except (OSError, ValueError):  # a file, a folder that may not be read, no path at all
+            return True
+
     @contextmanager
     def store(self, *, writes: bool = False) -> Iterator[Store]:
         """Open the store; where there is none, a command that only reads sees an empty one and makes none."""
         from perdure.store import Store  # noqa: PLC0415 - help and usage errors must not wait for it
 
-        absent = not writes and self.place != EPHEMERAL and not Path(self.place).exists()
+        absent = not writes and not self.has_store()
         with Store.open(EPHEMERAL if absent else self.place) as store:
             yield store
         if absent:
-            complain("there is no store there yet; remember or import makes one")
+            complain(ABSENT)
 
     @contextmanager
     def memory(self, *, writes: bool = False) -> Iterator[Memory]:
@@ -129,7 +145,7 @@ def _read_config(path: str | None) -> MemoryConfig:
     return MemoryConfig.from_json(data)
 
 
-def shared_options(  # the group's callback: the same options, given before the command
+def shared_options(  # noqa: PLR0913 - the group's callback: the same options, before the command
     ctx: typer.Context,
     *,
     store: StoreOption = None,
@@ -137,11 +153,27 @@ def shared_options(  # the group's callback: the same options, given before the 
     scope: ScopeOption = None,
     config: ConfigOption = None,
     as_json: JsonFlag = False,
+    version: Annotated[bool, typer.Option("--version", help="Print the version, and stop.")] = False,
 ) -> None:
+    if version:
+        _print_version(as_json=as_json)
+        raise typer.Exit
     ctx.obj = Common(store, principal, scope, config, as_json)
     if ctx.invoked_subcommand is None:
         typer.echo(ctx.get_help())
         raise typer.Exit(2)
+
+
+def _print_version(*, as_json: bool) -> None:
+    from importlib.metadata import version  # noqa: PLC0415 - only where it is printed
+
+    from perdure.cli.screen import print_json, put  # noqa: PLC0415 - only where it is printed
+
+    told = version("perdure")
+    if as_json:
+        print_json({"version": told})
+    else:
+        put(f"perdure {told}\n")
 
 
 def command(app: typer.Typer, name: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -164,7 +196,8 @@ def _sign(run: Callable[..., None], function: Callable[..., None]) -> None:
     hints = get_type_hints(function, include_extras=True)
     shared = get_type_hints(shared_options, include_extras=True)
     own = list(inspect.signature(function).parameters.values())[1:]
-    extra = list(inspect.signature(shared_options).parameters.values())[1:]
+    there = inspect.signature(shared_options).parameters
+    extra = [there[name] for name in Common.__dataclass_fields__]
     keyword = inspect.Parameter.KEYWORD_ONLY
     context = inspect.Parameter("ctx", keyword, annotation=typer.Context)
     parameters = [

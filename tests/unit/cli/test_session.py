@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -56,6 +57,58 @@ def test_the_first_write_makes_the_store_and_later_processes_find_it(run, store_
         "erasurePending": False,
         "message": "the store can be read and written",
     }
+
+
+@pytest.mark.parametrize("read", [("recall", "x"), ("list",), ("stats",), ("spaces",)], ids=lambda r: r[0])
+@pytest.mark.parametrize("file", [None, "notes.txt"])
+def test_a_read_puts_nothing_into_a_folder_that_is_no_store(run, store_path, read, file):
+    store_path.mkdir()
+    if file is not None:
+        (store_path / file).write_text("mine")
+    assert "there is no store there yet" in run(*read).err
+    assert [entry.name for entry in store_path.iterdir()] == ([] if file is None else [file])
+
+
+def test_a_generation_without_its_lock_is_a_damaged_store_and_no_absent_one(run, store_path):
+    remember(run, "x")
+    (store_path / "store.lock").unlink()
+    outcome = run("list", "--json")
+    assert (outcome.code, outcome.error["code"]) == (1, "corrupt")
+
+
+def test_a_file_in_the_stores_place_is_refused_by_reads_too(run, store_path):
+    store_path.write_text("mine")
+    assert run("list").code != 0
+    assert store_path.read_text() == "mine"
+
+
+@pytest.mark.parametrize("made", [False, True], ids=["nothing", "a folder"])
+def test_the_stats_of_a_store_that_is_not_there_say_absent_and_fail(run, store_path, made):
+    if made:
+        store_path.mkdir()
+    outcome = run("stats", "--json")
+    health = outcome.json["health"]
+    assert (outcome.code, health["status"], health["writable"]) == (1, "absent", False)
+    assert "remember or import makes one" in health["message"]
+    shown = run("stats")
+    assert shown.code == 1
+    assert "absent: there is no store" in shown.out
+    remember(run, "x")
+    assert run("stats").code == 0
+
+
+def test_the_version_is_that_of_the_package(run, store_path):
+    told = run("--version")
+    assert (told.code, told.out) == (0, f"perdure {version('perdure')}\n")
+    assert run("--version", "--json").json == {"version": version("perdure")}
+    assert not store_path.exists()
+
+
+def test_people_see_the_principal_first_and_a_word_for_the_empty_name(run):
+    remember(run, "x")
+    remember(run, "y", "--principal", "alice", "--scope", "work")
+    lines = [line.split() for line in run("spaces").out.splitlines()]
+    assert lines == [["principal", "scope"], ["(default)", "(default)"], ["alice", "work"]]
 
 
 def test_the_stats_say_that_another_one_holds_the_store(run, store_path):
