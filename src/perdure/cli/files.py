@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import stat
 import sys
 import tempfile
@@ -69,7 +70,7 @@ def import_files(
     if session.as_json and not stopped:
         print_json({"imported": _report_object(report)})
     elif not stopped:
-        _show(Screen(), report)
+        _show(Screen(), report, session.scope)
     for bad in report.bad[:BAD_MAX]:
         complain(f"{bad.place}: {bad.reason}")
     if len(report.bad) > BAD_MAX:
@@ -195,7 +196,7 @@ def _progress() -> Iterator[Progress | None]:
         yield lambda done, of: bar.update(task, completed=done, total=of)
 
 
-def _show(screen: Screen, report: Report) -> None:
+def _show(screen: Screen, report: Report, scope: str | None) -> None:
     if report.dry_run:
         screen.line(f"{report.good} facts are good, {len(report.bad)} entries are bad. Nothing was stored.")
         return
@@ -203,8 +204,16 @@ def _show(screen: Screen, report: Report) -> None:
     screen.line(
         f"{report.stored} facts stored, {known} were known, {len(report.bad)} entries are bad and left out."
     )
-    if any(report.principals):
-        screen.fields([("principals", ", ".join(report.principals))])
+    named = [name for name in report.principals if name]
+    if named:
+        screen.fields([("principals", ", ".join(named))])
+        where = _option("--principal", named[0]) + (_option("--scope", scope) if scope else "")
+        screen.line(f'Ask one: perdure recall "…"{where}')
+
+
+def _option(name: str, value: str) -> str:
+    """Return an option as it is typed; a value that looks like an option is joined to it."""
+    return f" {name}{'=' if value.startswith('-') else ' '}{shlex.quote(value)}"
 
 
 def _report_object(report: Report) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import errno
 import io
 import json
 import os
+import shlex
 import stat
 import zipfile
 
@@ -52,6 +53,27 @@ def test_a_conversation_becomes_the_memory_of_a_principal_of_its_name(run, tmp_p
     ]
     assert "2 were known" in run("import", str(path)).out
     assert run("import", str(path), "--principal", "me", "--json").json["imported"]["stored"] == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "asks"),
+    [
+        ("26", (), "--principal 26"),
+        ("two words", (), "--principal 'two words'"),
+        ("--x", ("--scope", "s"), "--principal=--x --scope s"),
+    ],
+)
+def test_an_import_says_how_to_ask_the_memory_that_it_made(run, tmp_path, name, options, asks):
+    path = tmp_path / f"{name}.json"
+    path.write_text(json.dumps(TALK))
+    last = run("import", *options, "--", str(path)).out.splitlines()[-1]
+    assert last == f'Ask one: perdure recall "…" {asks}'
+    asked = shlex.split(last.removeprefix("Ask one: perdure ").replace("…", "kite"))
+    assert len(texts(run(*asked, "--json"))) == 1
+
+
+def test_an_import_into_the_default_memory_names_none(run):
+    assert "Ask one" not in run("import", "-", stdin=b'{"text":"x"}\n').out
 
 
 def test_an_archive_is_imported_without_being_unpacked(run, tmp_path):
