@@ -13,7 +13,7 @@ from perdure.cli.screen import Screen, print_json
 from perdure.cli.session import Session, command
 
 if TYPE_CHECKING:
-    from perdure.store import Memory
+    from perdure.store import Memory, Store
 
 LATER = "that fact was recorded after --known-at"
 
@@ -50,8 +50,9 @@ def recall(  # noqa: PLR0913 - one parameter per option
 ) -> None:
     """Find the facts that match best and hold."""
     moments, where = o.times(as_of, known_at), o.json_object(filter_, "filter")
-    words = o.text_of(query)
-    with session.memory() as memory:
+    words = o.query_of(query)
+    with session.store() as store:
+        memory = store.memory(session.principal, session.scope, config=session.config)
         hits = memory.recall(
             words,
             k=o.whole(k, "k"),
@@ -67,12 +68,25 @@ def recall(  # noqa: PLR0913 - one parameter per option
             explain=explain,
             **moments,
         )
+        unknown = None if hits or not session.has_store() else _unknown(session, store)
+    if unknown is not None:
+        complain(unknown)
     if session.as_json:
         from perdure.contract.wire import hit_object  # noqa: PLC0415 - only where it is printed
 
         print_json({"results": [hit_object(hit) for hit in hits]})
     else:
         show_hits(Screen(), hits)
+
+
+def _unknown(session: Session, store: Store) -> str | None:
+    """Return what to say where the store has no memory of the names that are asked."""
+    names = store.spaces()
+    if any((name.principal, name.scope) == (session.principal or "", session.scope or "") for name in names):
+        return None
+    if session.principal or session.scope:
+        return "there is no memory of that name; perdure spaces shows the names"
+    return "the default memory is empty; perdure spaces shows which others there are" if names else None
 
 
 def explain(  # noqa: PLR0913 - one parameter per option
@@ -95,7 +109,7 @@ def explain(  # noqa: PLR0913 - one parameter per option
 ) -> None:
     """Say why a fact comes back from a recall, or why it does not."""
     moments, where = o.times(as_of, known_at), o.json_object(filter_, "filter")
-    words = o.text_of(query)
+    words = o.query_of(query)
     with session.memory() as memory:
         explanation = memory.explain(
             words,

@@ -113,7 +113,7 @@ def show_explanation(screen: Screen, explanation: Explanation) -> None:
     screen.heading(f"{explanation.reason}: {REASONS[explanation.reason]}{rank}.")
     told = {
         "id": explanation.id,
-        "status": f"{status} at {iso(explanation.as_of)}",
+        "status": f"{status} (as of {iso(explanation.as_of)})",
         "known at": iso(explanation.known_at),
         "valid from": iso(explanation.valid_from),
         "valid to": iso(explanation.valid_to),
@@ -143,8 +143,14 @@ def _show_parts(screen: Screen, explanation: Explanation) -> None:
 
 def _show_chain(screen: Screen, chain: Sequence[ChainLink]) -> None:
     screen.line("Chain, in the order in which its facts take effect:", style=STYLES["not-yet-valid"])
-    rows = [[iso(link.effective_time), link.relation, link.status.value, link.text] for link in chain]
-    screen.table(["effective", "relation", "status", "text"], rows, [link.id for link in chain])
+    rows, notes = [], []
+    for link in chain:
+        at = iso(link.effective_time)
+        # The time beside a relative is that of the link: when the newer of the two takes over.
+        takes_over = "" if link.relation == "self" else at
+        rows.append([takes_over, link.relation, link.status.value, link.text])
+        notes.append(f"{link.id}  takes effect {at}" if link.relation == "self" and at else link.id)
+    screen.table(["takes over at", "relation", "status", "text"], rows, notes)
 
 
 def _ended(end: End) -> str:

@@ -99,6 +99,20 @@ def text_of(argument: str) -> str:
     return text.removesuffix("\n").removesuffix("\r")
 
 
+def query_of(argument: str) -> str:
+    """Return the query, as `text_of`.
+
+    Raises:
+        InvalidRequest: it is blank.
+    """
+    from perdure.lexical.profile import is_blank  # noqa: PLC0415 - help must not wait for it
+
+    query = text_of(argument)
+    if is_blank(query):
+        raise InvalidRequest("query is blank; perdure list shows all facts", field="query")
+    return query
+
+
 def instant(told: str | None, field: str) -> int | None:
     """Return milliseconds for ISO text, or for milliseconds since 1970 in digits.
 

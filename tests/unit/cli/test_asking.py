@@ -134,6 +134,26 @@ def test_people_see_a_bar_per_part_of_the_score_and_the_chain(run):
 
 
 @pytest.mark.usefixtures("moved")
+@pytest.mark.parametrize(
+    ("id_", "own", "other", "relation"),
+    [("p", "2020-01-01", "b", "superseded-by"), ("b", "2025-01-01", "p", "supersedes")],
+)
+def test_people_see_when_the_newer_of_two_facts_takes_over(run, id_, own, other, relation):
+    shown = run("explain", QUESTION, id_).out
+    assert "Chain, in the order in which its facts take effect:\ntakes over at  " in shown
+    rows = [line.split() for line in shown.splitlines()]
+    assert [row[:2] for row in rows if relation in row] == [["2025-01-01T00:00:00Z", relation]]
+    assert [id_, "takes", "effect", f"{own}T00:00:00Z"] in rows
+    assert [other] in rows
+
+
+@pytest.mark.usefixtures("moved")
+def test_people_see_that_the_status_is_that_of_the_moment_asked(run):
+    shown = run("explain", QUESTION, "p", "--as-of", "2026-01-01").out
+    assert "superseded (as of 2026-01-01T00:00:00Z)" in shown
+
+
+@pytest.mark.usefixtures("moved")
 def test_recall_with_explain_gives_the_explanation_that_explain_gives(run):
     (hit,) = run("recall", QUESTION, "--as-of", "2026-01-01", "--explain", "--json").json["results"]
     alone = run("explain", QUESTION, "b", "--as-of", "2026-01-01", "--json").json["explanation"]
@@ -199,3 +219,14 @@ def test_principals_and_scopes_do_not_see_one_another(run):
     for other in (("--principal", "bob"), ("--principal", "alice", "--scope", "work"), ()):
         assert texts(run("recall", "locker", *other, "--json")) == []
     assert run("spaces", "--json").json == {"spaces": [{"principal": "alice", "scope": ""}]}
+
+
+def test_a_recall_of_a_memory_that_is_not_there_says_so(run):
+    remember(run, "the locker is number 12", "--principal", "alice")
+    for other in (("--principal", "bob"), ("--principal", "alice", "--scope", "work")):
+        outcome = run("recall", "locker", *other)
+        assert (outcome.code, outcome.out) == (0, "Nothing matches.\n")
+        assert outcome.err == "perdure: there is no memory of that name; perdure spaces shows the names\n"
+    assert "perdure spaces shows" in run("recall", "locker").err
+    assert run("recall", "football", "--principal", "alice").err == ""
+    assert run("recall", "locker", "--principal", "alice").err == ""

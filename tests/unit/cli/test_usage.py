@@ -67,7 +67,7 @@ def test_a_blank_query_is_refused_and_points_to_list(run, blank):
     remember(run, "a fact")
     outcome = run("recall", blank, "--json")
     assert outcome.code == 2
-    assert "list" in outcome.error["message"]
+    assert "perdure list" in outcome.error["message"]
     assert run("recall", "-", stdin=blank).code == 2
 
 
