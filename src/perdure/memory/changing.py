@@ -21,6 +21,7 @@ from perdure.planning import checks
 from perdure.planning.blocks import refuse_blocked
 from perdure.planning.receipts import Keyed
 from perdure.space.draft import Draft
+from perdure.space.state import seen_metadata
 from perdure.temporal.columns import RETRACTED
 from perdure.temporal.links import LinkKind, copied_links, effective_time
 from perdure.temporal.slots import neighbours
@@ -245,7 +246,7 @@ def _same_telling(content: FactRecord, draft: Draft, number: int) -> bool:
 
 def _seen_metadata(told: FactRecord, seen: AnnotationRecord | None) -> bytes | None:
     """Return the metadata as reads see it; none and empty are the same."""
-    metadata = told.metadata if seen is None or seen.metadata is None else seen.metadata
+    metadata = seen_metadata(told, seen)
     return None if metadata == b"{}" else metadata
 
 

@@ -14,7 +14,7 @@ from perdure.model.status import Status
 from perdure.search.standing import is_known, status_of
 from perdure.space.apply import units_of
 from perdure.space.facts import KEPT_CHARACTERS_MAX, FactReader
-from perdure.space.state import HIDDEN, LIVE, SpaceState
+from perdure.space.state import HIDDEN, LIVE, SpaceState, seen_metadata
 from perdure.temporal.status import status_at
 
 Dressed = tuple[tuple[Any, ...], bytes | None, tuple[Any, ...], Fact | None]
@@ -123,7 +123,7 @@ class View:
         state = self.state
         seen = state.annotations.get(number)
         told = record if seen is None else seen
-        metadata = record.metadata if seen is None or seen.metadata is None else seen.metadata
+        metadata = seen_metadata(record, seen)
         uses, last_used = state.uses.get(number, (0, None))
         above: tuple[str, ...] = ()
         below: tuple[str, ...] = ()
@@ -186,6 +186,5 @@ def source_of(fields: SourceFields) -> Source:
 
 def metadata_of(state: SpaceState, number: int, record: FactRecord) -> dict[str, Any]:
     """Return the metadata as reads see it: annotated, else as told."""
-    seen = state.annotations.get(number)
-    metadata = record.metadata if seen is None or seen.metadata is None else seen.metadata
+    metadata = seen_metadata(record, state.annotations.get(number))
     return {} if metadata is None else dict(decode_json(metadata))

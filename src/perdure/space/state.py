@@ -16,7 +16,7 @@ from pyroaring import BitMap
 from perdure.lexical.index import LexicalIndex, new_index
 from perdure.lexical.profile import Profile, get_profile
 from perdure.log.protocol import EMPTY, Head
-from perdure.log.records import AnnotationRecord, EndRecord, ReceiptRecord, SpaceRecord
+from perdure.log.records import AnnotationRecord, EndRecord, FactRecord, ReceiptRecord, SpaceRecord
 from perdure.space.idmap import IdMap
 from perdure.temporal.columns import BEGINNING, FOREVER
 from perdure.temporal.links import Link, LinkKind
@@ -240,6 +240,11 @@ def new_state(settings: SpaceRecord) -> SpaceState:
         index=new_index(settings.k1, settings.b),
         labels=Labels(new_index(settings.k1, settings.b)),
     )
+
+
+def seen_metadata(told: FactRecord, seen: AnnotationRecord | None) -> bytes | None:
+    """Return the metadata as reads see it: annotated, else as told."""
+    return told.metadata if seen is None or seen.metadata is None else seen.metadata
 
 
 def end_or_forever(value: int | None) -> int:
