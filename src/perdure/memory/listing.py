@@ -11,6 +11,7 @@ import msgspec
 from perdure.base.canonical import canonical_json
 from perdure.contract import limits
 from perdure.errors import InvalidRequest
+from perdure.memory.scopes import event_or_start
 from perdure.model.fact import Fact
 from perdure.model.replies import Page
 from perdure.model.status import Status
@@ -21,7 +22,7 @@ from perdure.search.hydration import View
 from perdure.search.query import Scope
 from perdure.search.standing import is_known, status_of
 from perdure.space.facts import FactReader
-from perdure.space.state import NO_TIME, SpaceState
+from perdure.space.state import SpaceState
 from perdure.temporal.columns import BEGINNING
 
 ORDERS = ("ingest", "-ingest", "event", "-event", "importance", "-importance", "last_used", "id")
@@ -122,17 +123,12 @@ def _sort_key(state: SpaceState, reader: FactReader, name: str) -> Callable[[int
     if name == "ingest":
         return lambda number: state.ingested[number]
     if name == "event":
-        return lambda number: _event(state, number)
+        return lambda number: event_or_start(state, number)
     if name == "importance":
         return lambda number: state.importance_of.get(number, -1.0)
     if name == "last_used":
         return lambda number: state.uses.get(number, (0, BEGINNING))[1]
     return lambda number: reader.get(state, number).id
-
-
-def _event(state: SpaceState, number: int) -> int:
-    event, start = state.event[number], state.valid_from[number]
-    return event if event != NO_TIME else start if start != BEGINNING else state.ingested[number]
 
 
 def _after(numbers: list[int], key: Callable[[int], Any], listing: Listing, codec: CursorCodec) -> int:
