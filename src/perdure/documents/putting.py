@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from perdure.base.canonical import canonical_json, checked_text, decode_json
+from perdure.base.canonical import canonical_json, decode_json
 from perdure.base.ids import checked_id
 from perdure.contract import limits
 from perdure.documents.units import cuts_of
-from perdure.errors import Conflict, InvalidRequest
-from perdure.lexical.profile import Profile, is_blank
+from perdure.errors import Conflict
+from perdure.lexical.profile import Profile
 from perdure.log.records import FactRecord, ReceiptItem
 from perdure.model.document import Put
 from perdure.model.status import Status
@@ -145,17 +145,7 @@ def _keep(draft: Draft, keyed: Keyed, number: int, outcome: str) -> None:
 
 
 def _checked_document_text(text: str) -> str:
-    text = checked_text(text, field="text")
-    size = len(text.encode())
-    if size > limits.DOCUMENT_BYTES_MAX:
-        raise InvalidRequest(
-            f"text takes {size} bytes; at most {limits.DOCUMENT_BYTES_MAX} are allowed: split it into several "
-            "documents",
-            field="text",
-        )
-    if is_blank(text):
-        raise InvalidRequest("text holds no word", field="text")
-    return text
+    return checks.checked_body(text, limits.DOCUMENT_BYTES_MAX, "documents")[0]
 
 
 def _canonical(metadata: bytes | None) -> bytes:

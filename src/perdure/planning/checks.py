@@ -20,18 +20,23 @@ SOURCE_TEXTS = ("uri", "quote", "actor")
 SOURCE_NUMBERS = ("start", "end", "position")
 
 
-def checked_fact_text(text: str) -> str:
-    """Return the text of a fact: 1 to 4,096 words, at most 65,536 bytes."""
+def checked_body(text: str, bytes_max: int, remedy: str) -> tuple[str, int]:
+    """Return a text that is to be stored and its size in bytes: visible, valid, at most `bytes_max`."""
     text = checked_text(text, field="text")
     size = len(text) if text.isascii() else len(text.encode())
-    if size > limits.TEXT_BYTES_MAX:
+    if size > bytes_max:
         raise InvalidRequest(
-            f"text takes {size} bytes; at most {limits.TEXT_BYTES_MAX} are allowed: split it into several "
-            "facts, or store it as a document",
+            f"text takes {size} bytes; at most {bytes_max} are allowed: split it into several {remedy}",
             field="text",
         )
     if is_blank(text):
         raise InvalidRequest("text holds no word", field="text")
+    return text, size
+
+
+def checked_fact_text(text: str) -> str:
+    """Return the text of a fact: 1 to 4,096 words, at most 65,536 bytes."""
+    text, size = checked_body(text, limits.TEXT_BYTES_MAX, "facts, or store it as a document")
     if size > limits.TEXT_WORDS_MAX and (words := count_words(text)) > limits.TEXT_WORDS_MAX:
         raise InvalidRequest(
             f"text has {words} words; at most {limits.TEXT_WORDS_MAX} are allowed: split it into several facts",
