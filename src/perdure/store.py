@@ -59,7 +59,7 @@ class Memory(SpaceMemory):
         store = Store.open(path, clock=clock, secret=secret, durability=durability, timeout_s=timeout_s)
         try:
             return store.memory_of(namespace, chosen, store.close)
-        except BaseException:
+        except BaseException:  # raised again: nobody else holds the store that was opened for this memory
             store.close()
             raise
 

@@ -322,7 +322,7 @@ class Space:
                 self._write_group(group)
         except Exception as error:  # noqa: BLE001 - raised again on the threads that wait for it
             _fail(group, error)
-        except BaseException:
+        except BaseException:  # raised again: an interrupt of the leader must not leave the others waiting
             _fail(group, Unavailable("the thread that was writing was interrupted; look before you retry"))
             raise
         finally:

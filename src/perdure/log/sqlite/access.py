@@ -147,7 +147,7 @@ class Access:
         except _Replaced:
             self._pool.drop(link)
             raise
-        except BaseException:
+        except BaseException:  # whatever interrupts the work, an interrupt too: no transaction stays open
             self._pool.roll_back(link)
             raise
 
@@ -166,7 +166,7 @@ class Access:
                 run(link.db, "BEGIN")
                 check_whole(link.db, generation, acknowledged, lambda what: _lost(what, generation))
                 run(link.db, "COMMIT")
-            except BaseException as error:
+            except BaseException as error:  # raised again below; the file is closed either way
                 witness.close()
                 if isinstance(error, DriverError):
                     raise translated(error, generation=generation) from error

@@ -73,7 +73,7 @@ class Link:
             self.generation = self.state.generation
             self.db.execute("ATTACH ? AS log", (str(files.generation(self.generation)),))
             _prepare_generation(self.db, "log", durability)
-        except BaseException as error:
+        except BaseException as error:  # raised again: a half-made link must not keep its files open
             if isinstance(error, apsw.Error):
                 note(error, self.db)
             self.db.close()
@@ -194,7 +194,7 @@ class Pool:
                 self._all.add(link)
             try:
                 self._admit(link)
-            except BaseException:
+            except BaseException:  # raised again: a link that was not admitted leaves the pool
                 self.drop(link)
                 raise
             return link

@@ -94,7 +94,7 @@ class SqliteLog:
             kept = open_or_create(files, secret, turn, timeout_s)
             log = cls(Access(files, turn, kept, durability, timeout_s))
             log.spaces()  # the first connection checks that nothing is missing
-        except BaseException:
+        except BaseException:  # raised again: a log that did not open holds no files
             turn.close()
             raise
         return log
