@@ -9,7 +9,7 @@ import msgspec
 
 from perdure.errors import Conflict, Corrupt, InvalidRequest, Moved, NotFound
 from perdure.log.digests import ERASED_CHECK, advance, checksum, checksums, digest_bytes, digest_sum
-from perdure.log.protocol import EMPTY, Batch, Entry, Head
+from perdure.log.protocol import EMPTY, Batch, Entry, Finding, Head, Progress, Rewrite, Rewritten
 
 
 class Row(NamedTuple):
@@ -36,6 +36,7 @@ class Content(msgspec.Struct):
     secret: bytes
     spaces: list[SpaceContent] = []
     names: dict[bytes, int] = {}
+    epoch: int = 0  # of all spaces; one more with each purge
 
     def space(self, number: int) -> SpaceContent:
         """Return a space, an empty one for a number that there is not."""
@@ -49,6 +50,8 @@ class Content(msgspec.Struct):
         space = self.spaces[change.space - 1]
         for seq in change.erase:
             space.rows[seq - 1] = ERASED
+        if change.erase[:1] == (1,):  # nobody finds the space by its name any more
+            self.names = {name: number for name, number in self.names.items() if number != change.space}
         space.rows.extend(change.rows)
         space.keys.update(change.keys)
         space.head = change.head
@@ -74,7 +77,8 @@ def plan_space(content: Content, name: bytes, first: bytes) -> Change:
         )
     number = len(content.spaces) + 1
     checks = checksums(number, 0, [first])
-    return Change(number, advance(EMPTY, content.secret, checks), (Row(first, checks[0]),), name=name)
+    head = advance(EMPTY._replace(epoch=content.epoch), content.secret, checks)
+    return Change(number, head, (Row(first, checks[0]),), name=name)
 
 
 def plan_append(content: Content, number: int, expected: Head, batch: Batch, erase: Sequence[int]) -> Change:
@@ -102,6 +106,37 @@ def plan_append(content: Content, number: int, expected: Head, batch: Batch, era
         tuple(seq for seq, _ in erased),
         tuple((key, expected.seq + 1 + position) for key, position in batch.keys),
     )
+
+
+def purged_content(content: Content, rewrite: Rewrite, progress: Progress | None = None) -> Content:
+    """Return what a purge leaves of a content: dense, of the next epoch, in the order that there was.
+
+    Raises:
+        Corrupt: a row is damaged, or the rows of a space do not add up to its head.
+    """
+    names = {number: name for name, number in content.names.items()}
+    purged = Content(content.secret, epoch=content.epoch + 1)
+    total = sum(len(space.rows) for space in content.spaces)
+    done = 0
+    for number, space in enumerate(content.spaces, 1):
+        check_digest(number, content.secret, space.head, space.rows)
+        kept = list(rewrite(number, lambda number=number, rows=space.rows: entries(number, 0, rows)))  # type: ignore[misc]
+        if kept and number in names:
+            _add_space(purged, names[number], kept)
+        done += len(space.rows)
+        if progress is not None:
+            progress(done, total)
+    return purged
+
+
+def _add_space(content: Content, name: bytes, kept: Sequence[Rewritten]) -> None:
+    number = len(content.spaces) + 1
+    records = [record.data for record in kept]
+    checks = checksums(number, 0, records)
+    head = advance(EMPTY._replace(epoch=content.epoch), content.secret, checks)
+    keys = {key: seq for seq, record in enumerate(kept, 1) for key in record.keys}
+    content.spaces.append(SpaceContent(head, list(map(Row, records, checks)), keys))
+    content.names[name] = number
 
 
 def entries(number: int, after: int, rows: Sequence[Row]) -> Iterator[Entry]:
@@ -134,6 +169,15 @@ def verified(number: int, seq: int, row: Row) -> bytes | None:
     if checksum(number, seq, data) != check if data is not None else check != ERASED_CHECK:
         raise Corrupt(f"record {seq} of space {number} is damaged: restore a backup", space=number, seq=seq)
     return data
+
+
+def damaged_rows(number: int, rows: Sequence[Row]) -> Iterator[Finding]:
+    """Yield a finding for each row that is not what its checksum says."""
+    for seq, row in enumerate(rows, 1):
+        try:
+            verified(number, seq, row)
+        except Corrupt as error:
+            yield Finding(error.message, number, seq)
 
 
 def check_digest(number: int, secret: bytes, head: Head, rows: Sequence[Row]) -> None:

@@ -4,22 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from threading import Lock
 from typing import Protocol
 
-from perdure.errors import Busy, Unavailable
+from perdure.errors import Busy, Corrupt, Unavailable
 from perdure.log.content import (
     Change,
     Content,
     check_digest,
+    damaged_rows,
     entries,
     plan_append,
     plan_space,
     points,
+    purged_content,
     same_content,
 )
 from perdure.log.digests import check_batch, check_key
-from perdure.log.protocol import Batch, Cached, Entry, Head
+from perdure.log.protocol import Batch, Cached, Entry, Finding, Head, Progress, Purged, Rewrite
 from perdure.log.turns import ThreadTurn
 
 
@@ -53,12 +56,30 @@ class Medium(Protocol):
         """
         ...
 
+    def replace(self, content: Content) -> None:
+        """Keep this content in place of the other, whole or not at all; `load` returns it from now on.
+
+        Nothing of the other is left on the medium when `scrub` has returned True.
+
+        Raises:
+            StorageFull, Unavailable: the other content is kept.
+        """
+        ...
+
     def scrub(self) -> bool:
         """Clean what erasures left; True when nothing is left."""
         ...
 
     def scrub_pending(self) -> bool:
         """Whether there is something for `scrub` to clean."""
+        ...
+
+    def findings(self) -> Iterator[Finding]:
+        """Yield what is wrong on the medium itself, found without the content that was loaded."""
+        ...
+
+    def backup(self, directory: Path) -> None:
+        """Copy the medium into a new or empty directory; Unavailable where there are no files."""
         ...
 
     def size_bytes(self) -> int:
@@ -99,6 +120,10 @@ class ContentLog:
     @property
     def name(self) -> str:
         return self._medium.name
+
+    def epoch(self) -> int:
+        with self._content() as content:
+            return content.epoch
 
     def spaces(self) -> list[int]:
         with self._content() as content:
@@ -167,6 +192,44 @@ class ContentLog:
         with self._content():
             return self._medium.scrub_pending()
 
+    def purge(self, rewrite: Rewrite, progress: Progress | None = None) -> Purged:
+        # Readers wait: a content is one value, and there is no telling what they would see meanwhile.
+        with self._shared_turn(), self._content() as content:
+            before = sum(len(space.rows) for space in content.spaces)
+            purged = purged_content(content, rewrite, progress)
+            self._medium.replace(purged)
+            self._caches.clear()
+            after = sum(len(space.rows) for space in purged.spaces)
+            return Purged(purged.epoch, after, before - after, pending=not self._medium.scrub())
+
+    def verify(self, *, quick: bool = False, progress: Progress | None = None) -> Iterator[Finding]:
+        self._check_open()
+        return self._findings(quick, progress)
+
+    def _findings(self, quick: bool, progress: Progress | None) -> Iterator[Finding]:
+        with self._content() as content:
+            spaces = [(space.head, space.rows[:]) for space in content.spaces]
+            found = list(self._medium.findings())
+        yield from found
+        total, done = sum(len(rows) for _, rows in spaces), 0
+        for number, (head, rows) in enumerate(spaces, 1):
+            if not quick:
+                yield from damaged_rows(number, rows)
+            try:
+                check_digest(number, self._secret, head, rows)
+            except Corrupt as error:
+                yield Finding(error.message, number)
+            done += len(rows)
+            if progress is not None:
+                progress(done, total)
+
+    def backup(self, directory: Path, progress: Progress | None = None) -> None:
+        with self._content() as content:
+            self._medium.backup(directory)
+            if progress is not None:
+                total = sum(len(space.rows) for space in content.spaces)
+                progress(total, total)
+
     def put_cache(self, space: int, name: str, cached: Cached) -> None:
         with self._content() as content:
             head = content.space(space).head
@@ -188,6 +251,14 @@ class ContentLog:
                 self._closed = True
                 self._caches.clear()
                 self._medium.close()
+
+    @contextmanager
+    def _shared_turn(self) -> Iterator[None]:
+        if self._turn.mine:
+            yield
+            return
+        with self.writer():
+            yield
 
     @contextmanager
     def _content(self) -> Iterator[Content]:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from pathlib import Path
+
 from perdure.base.ids import random_secret
-from perdure.errors import InvalidRequest
+from perdure.errors import InvalidRequest, Unavailable
 from perdure.log.content import Change, Content
 from perdure.log.content_log import ContentLog
-from perdure.log.protocol import SECRET_BYTES
+from perdure.log.protocol import SECRET_BYTES, Finding
 
 
 class MemoryLog(ContentLog):
@@ -38,6 +41,15 @@ class _Objects:
 
     def commit(self, change: Change) -> None:
         self._content.apply(change)
+
+    def replace(self, content: Content) -> None:
+        self._content = content
+
+    def findings(self) -> Iterator[Finding]:
+        return iter(())
+
+    def backup(self, directory: Path) -> None:
+        raise Unavailable("an ephemeral store keeps no files to copy: export it instead")
 
     def scrub(self) -> bool:
         return True

@@ -8,8 +8,9 @@ time. All methods may be called from several threads.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import NamedTuple, Protocol
 
 CHECK_BYTES = 16  # blake2b-128 of a row: enough to catch any accident, small beside the text
@@ -57,6 +58,38 @@ class Cached(NamedTuple):
     blob: bytes
 
 
+class Rewritten(NamedTuple):
+    """One record that a purge keeps, with the keys that lead to it from then on."""
+
+    data: bytes
+    keys: Sequence[bytes] = ()
+
+
+Read = Callable[[], Iterator[Entry]]
+Rewrite = Callable[[int, Read], Iterator[Rewritten]]
+"""Says what a purge keeps of a space: called with its number and with what reads it whole, as often as needed."""
+
+Progress = Callable[[int, int], None]
+"""Told how much is done, of how much in all; the unit is the teller's own."""
+
+
+class Purged(NamedTuple):
+    """What a purge did. `pending`: the old files are still to be overwritten; a later operation does it."""
+
+    epoch: int  # of the store from now on
+    records: int  # how many there are now
+    dropped: int  # how many fewer than before, erased ones included
+    pending: bool
+
+
+class Finding(NamedTuple):
+    """Something that a verification found wrong, where, and what to do. No text of anybody's."""
+
+    message: str
+    space: int | None = None
+    seq: int | None = None
+
+
 class Log(Protocol):
     """Append, read, erase. Times out with Busy, fails closed with Corrupt, never skips a row."""
 
@@ -70,16 +103,25 @@ class Log(Protocol):
         """The backend's name: memory, sqlite, …"""
         ...
 
+    def epoch(self) -> int:
+        """Return the epoch of the store: that of every space's head, one more after each purge."""
+        ...
+
     def spaces(self) -> list[int]:
-        """Return the numbers of all spaces, ascending."""
+        """Return the numbers of all spaces, ascending; also of those whose records were all erased."""
         ...
 
     def find_space(self, name: bytes) -> int | None:
-        """Return the space that was created under this keyed name hash (KEY_BYTES), or None."""
+        """Return the space that was created under this keyed name hash (KEY_BYTES), or None.
+
+        A space whose record 1 is erased has lost its name.
+        """
         ...
 
     def create_space(self, name: bytes, first: bytes) -> int:
         """Create a space whose record 1 is `first`; durable when it returns.
+
+        A name that a space has lost may be given out again.
 
         Raises:
             Conflict: kind "head": a space of that name exists (another process was faster).
@@ -159,6 +201,49 @@ class Log(Protocol):
 
     def scrub_pending(self) -> bool:
         """Whether an erasure has left something that is still to be cleaned; only looks."""
+        ...
+
+    def purge(self, rewrite: Rewrite, progress: Progress | None = None) -> Purged:
+        """Rewrite the store so that nothing is left of what was erased, not even its places.
+
+        For every space in order, `rewrite` gives the records that it holds from now on. A space that is left
+        with none is gone, and its name with it. Spaces and their records are numbered without gaps again, the
+        epoch is one more, caches are dropped; equal records in equal spaces give equal files, whatever was
+        there before. Holds the writer's turn; reads go on meanwhile. All or nothing: a failure, of `rewrite`
+        too, leaves the store as it was. Runs also when nothing was erased.
+
+        Args:
+            rewrite: must not call this log but by what it is given.
+            progress: told the records that were read so far, of all.
+
+        Raises:
+            Busy: readers or another writer kept the store; nothing was changed.
+            StorageFull: there is no room for a second copy of the store; nothing was changed.
+            Corrupt, Unavailable.
+        """
+        ...
+
+    def verify(self, *, quick: bool = False, progress: Progress | None = None) -> Iterator[Finding]:
+        """Check all that is kept, whatever was checked before, and yield what is wrong; nothing when all is whole.
+
+        Changes nothing and goes on after each finding. Others may write meanwhile. `quick` leaves out what
+        needs every record's bytes, as far as the backend can.
+
+        Raises:
+            Busy, Unavailable: it could not be looked at.
+        """
+        ...
+
+    def backup(self, directory: Path, progress: Progress | None = None) -> None:
+        """Copy the store as it is at one moment into a directory that does not exist yet, or is empty.
+
+        The copy is a store of the same secret and key. Writers go on meanwhile; a purge does not.
+
+        Raises:
+            InvalidRequest: the directory is in use, or lies within the store.
+            Unavailable: this backend keeps no files.
+            Busy, StorageFull, Corrupt: the directory is left as it was.
+        """
         ...
 
     def put_cache(self, space: int, name: str, cached: Cached) -> None:

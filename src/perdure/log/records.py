@@ -1,17 +1,20 @@
 """Record types and their codec: one version byte, then a msgpack array whose first item is the type.
 
 A fact's record is written once and never rewritten; every other record names facts by number.
-Fields are only ever added at the end with a default, so that older records stay readable.
+Fields are only ever added at the end with a default, so that older records stay readable. What an older
+build would misread, a new type or a field that must not be passed over, has the version of the format that
+brought it: the older build then refuses the space and can say which format it needs.
 """
 
 from __future__ import annotations
 
 import msgspec
 
-from perdure.errors import Corrupt
+from perdure.errors import Corrupt, Unavailable
 
-VERSION = 1
-_PREFIX = bytes([VERSION])
+VERSION = 2  # the newest record format that this build knows
+_FIRST, _SECOND = bytes([1]), bytes([2])
+_KNOWN = (_FIRST, _SECOND)
 
 
 class _Record(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -158,12 +161,19 @@ class BlockRecord(_Record, frozen=True, tag=10):
 
     digests: tuple[bytes, ...]
     recorded_at: int
+    key: bytes = b""  # what they are keyed with, where it is not the space's own key (format 2)
 
 
 class UnblockRecord(_Record, frozen=True, tag=11):
     """Digests that may be stored again."""
 
     digests: tuple[bytes, ...]
+    recorded_at: int
+
+
+class GoneRecord(_Record, frozen=True, tag=12):
+    """The end of a space: all records before this one are erased, record 1 with its name too (format 2)."""
+
     recorded_at: int
 
 
@@ -180,6 +190,7 @@ Record = (
     | UseRecord
     | BlockRecord
     | UnblockRecord
+    | GoneRecord
 )
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -188,29 +199,34 @@ _decode = msgspec.msgpack.Decoder(Record).decode
 
 def encode(record: Record) -> bytes:
     """Return the record's bytes."""
-    return _PREFIX + _encode(record)
+    newer = isinstance(record, GoneRecord) or (isinstance(record, BlockRecord) and record.key)
+    return (_SECOND if newer else _FIRST) + _encode(record)
 
 
 def decode(data: bytes, *, space: int | None = None, seq: int | None = None) -> Record:
     """Return the record of these bytes.
 
     Raises:
-        Corrupt: another version than this build writes, or bytes that are no record.
+        Unavailable: a newer build wrote it, in a format that this one does not know.
+        Corrupt: the bytes are no record.
     """
-    if data[:1] != _PREFIX:
-        found = data[0] if data else "none"
-        raise Corrupt(
-            f"record {seq} has format version {found}, this build reads {VERSION}: open the store with a "
-            "newer build",
-            space=space,
-            seq=seq,
+    if data[:1] not in _KNOWN:
+        if not data or not data[0]:
+            raise _no_record(space, seq)
+        raise Unavailable(
+            f"record {seq} of space {space} needs record format {data[0]}, this build reads up to {VERSION}: "
+            "open the store with a newer build; nothing was changed"
         )
     try:
         record: Record = _decode(memoryview(data)[1:])
     except msgspec.MsgspecError as error:
-        raise Corrupt(
-            f"record {seq} is no record of a known type: run a verify on a copy of the store",
-            space=space,
-            seq=seq,
-        ) from error
+        raise _no_record(space, seq) from error
     return record
+
+
+def _no_record(space: int | None, seq: int | None) -> Corrupt:
+    return Corrupt(
+        f"record {seq} is no record of a known type: run a verify on a copy of the store",
+        space=space,
+        seq=seq,
+    )
