@@ -1,0 +1,257 @@
+"""What of a space's records survives a purge or an export: its logical content, in order, numbered anew.
+
+Live facts stay in their order of arrival and take dense new numbers, and so do the records that speak of
+them: the last annotations of each, the last link of each pair, ends and uses, hidings that hold still, blocks
+that hold still, receipts whose facts all live. Removals, lost receipts and whatever was replaced are left out,
+and so is a space of which nothing but its name is left.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from perdure.errors import Corrupt
+from perdure.log.protocol import Read
+from perdure.log.records import (
+    AnnotationRecord,
+    BlockRecord,
+    EndRecord,
+    FactRecord,
+    GoneRecord,
+    HideRecord,
+    LinkRecord,
+    ReceiptItem,
+    ReceiptRecord,
+    Record,
+    RemovalRecord,
+    RestoreRecord,
+    SpaceRecord,
+    UnblockRecord,
+    UseRecord,
+    decode,
+)
+
+NOWHERE = -1  # in place of a new number: the old one is no living fact's
+
+
+@dataclass(slots=True)
+class _Survey:
+    """What the first pass finds out: for each thing that may be told again, the seq of the record that holds."""
+
+    new_numbers: array[int] = field(default_factory=lambda: array("q"))  # by old number
+    next_number: int = 0
+    annotations: dict[int, int] = field(default_factory=dict)
+    links: dict[tuple[int, int, bool], int] = field(default_factory=dict)
+    told: set[tuple[int, int]] = field(default_factory=set)
+    hidden: dict[int, int] = field(default_factory=dict)
+    receipts: dict[bytes, int] = field(default_factory=dict)
+    blocks: dict[tuple[bytes, bytes], int] = field(default_factory=dict)
+    erased: set[int] = field(default_factory=set)
+    covered: set[int] = field(default_factory=set)
+    gone: bool = False
+
+    def new(self, number: int) -> int:
+        """Return the fact's new number, or NOWHERE."""
+        return self.new_numbers[number] if 0 <= number < len(self.new_numbers) else NOWHERE
+
+
+def fold(space: int, read: Read) -> Iterator[Record]:
+    """Yield the records that a purge keeps of a space, its SpaceRecord first; none when nothing is left.
+
+    Reads the space twice and keeps a few numbers per fact in memory, no texts. Equal logical content in equal
+    order gives equal records, whatever else the space has held.
+
+    Args:
+        space: its number in the log, for errors.
+        read: yields all its entries in order, the same ones at each call.
+
+    Raises:
+        Corrupt: a record was zeroed without another that says so, a record is no record, or record 1 is not
+            the space's own.
+        Unavailable: a newer build wrote a record that this one does not know.
+    """
+    survey = _survey(space, read)
+    first: Record | None = None
+    for seq, record in _records(space, read):
+        kept = _kept(record, seq, survey)
+        if kept is None:
+            continue
+        if isinstance(kept, SpaceRecord):
+            first = kept  # held back until something follows
+            continue
+        if first is not None:
+            yield first
+            first = None
+        yield kept
+
+
+def _records(space: int, read: Read) -> Iterator[tuple[int, Record]]:
+    for seq, data in read():
+        if data is not None:
+            yield seq, decode(data, space=space, seq=seq)
+
+
+def _survey(space: int, read: Read) -> _Survey:
+    survey = _Survey()
+    for seq, data in read():
+        if data is None:
+            survey.erased.add(seq)
+            continue
+        record = decode(data, space=space, seq=seq)
+        if isinstance(record, SpaceRecord) != (seq == 1):
+            raise Corrupt(
+                f"record {seq} of space {space} is not what stands there: keep the files, verify a copy, "
+                "restore a backup",
+                space=space,
+                seq=seq,
+            )
+        look = _LOOKS.get(type(record))
+        if look is not None:
+            look(survey, seq, record)
+    missing = set() if survey.gone else survey.erased - survey.covered
+    if missing:
+        raise Corrupt(
+            f"{len(missing)} records of space {space} were zeroed without a removal that covers them: keep the "
+            "files, verify a copy, restore a backup",
+            space=space,
+            seq=min(missing),
+        )
+    return survey
+
+
+def _see_fact(survey: _Survey, seq: int, record: FactRecord) -> None:
+    survey.new_numbers.extend([NOWHERE] * (record.number - len(survey.new_numbers)))
+    for _ in range(1 + len(record.cuts)):
+        survey.new_numbers.append(survey.next_number)
+        survey.next_number += 1
+
+
+def _see_link(survey: _Survey, seq: int, record: LinkRecord) -> None:
+    survey.links[record.newer, record.older, record.corrects] = seq
+    if record.told:
+        survey.told.add((record.newer, record.older))
+
+
+def _see_annotation(survey: _Survey, seq: int, record: AnnotationRecord) -> None:
+    survey.annotations[record.number] = seq
+
+
+def _see_hide(survey: _Survey, seq: int, record: HideRecord) -> None:
+    for number in record.numbers:
+        survey.hidden.setdefault(number, seq)
+
+
+def _see_restore(survey: _Survey, seq: int, record: RestoreRecord) -> None:
+    for number in record.numbers:
+        survey.hidden.pop(number, None)
+
+
+def _see_removal(survey: _Survey, seq: int, record: RemovalRecord) -> None:
+    survey.covered.update(record.seqs)
+
+
+def _see_receipt(survey: _Survey, seq: int, record: ReceiptRecord) -> None:
+    survey.receipts[record.key] = seq
+
+
+def _see_block(survey: _Survey, seq: int, record: BlockRecord) -> None:
+    for digest in record.digests:
+        survey.blocks.setdefault((record.key, digest), seq)
+
+
+def _see_unblock(survey: _Survey, seq: int, record: UnblockRecord) -> None:
+    lifted = set(record.digests)
+    for place in [place for place in survey.blocks if place[1] in lifted]:
+        del survey.blocks[place]
+
+
+def _see_gone(survey: _Survey, seq: int, record: GoneRecord) -> None:
+    survey.gone = True
+
+
+_LOOKS: dict[type, Callable[[_Survey, int, Any], None]] = {
+    FactRecord: _see_fact,
+    LinkRecord: _see_link,
+    AnnotationRecord: _see_annotation,
+    HideRecord: _see_hide,
+    RestoreRecord: _see_restore,
+    RemovalRecord: _see_removal,
+    ReceiptRecord: _see_receipt,
+    BlockRecord: _see_block,
+    UnblockRecord: _see_unblock,
+    GoneRecord: _see_gone,
+}
+
+
+def _kept(record: Record, seq: int, survey: _Survey) -> Record | None:
+    """Return the record as it is kept, with the new numbers; None where it is not."""
+    match record:
+        case SpaceRecord():
+            return record
+        case FactRecord():
+            return msgspec.structs.replace(record, number=survey.new(record.number))
+        case EndRecord():
+            new = survey.new(record.number)
+            return None if new == NOWHERE else msgspec.structs.replace(record, number=new)
+        case AnnotationRecord():
+            new = survey.new(record.number)
+            last = survey.annotations[record.number] == seq
+            return msgspec.structs.replace(record, number=new) if last and new != NOWHERE else None
+        case LinkRecord():
+            return _kept_link(record, seq, survey)
+        case HideRecord():
+            held = tuple(n for n in record.numbers if survey.hidden.get(n) == seq)
+            return _of_living(record, held, survey)
+        case UseRecord():
+            return _of_living(record, record.numbers, survey)
+        case ReceiptRecord():
+            return _kept_receipt(record, seq, survey)
+        case BlockRecord():
+            held = tuple(d for d in record.digests if survey.blocks.get((record.key, d)) == seq)
+            return msgspec.structs.replace(record, digests=tuple(sorted(held))) if held else None
+        case _:
+            return None
+
+
+def _kept_link(record: LinkRecord, seq: int, survey: _Survey) -> LinkRecord | None:
+    newer, older = survey.new(record.newer), survey.new(record.older)
+    last = survey.links[record.newer, record.older, record.corrects] == seq
+    if NOWHERE in (newer, older) or not last:
+        return None
+    told = (record.newer, record.older) in survey.told
+    return msgspec.structs.replace(record, newer=newer, older=older, told=told)
+
+
+def _of_living(
+    record: HideRecord | UseRecord, numbers: tuple[int, ...], survey: _Survey
+) -> HideRecord | UseRecord | None:
+    living = _living(numbers, survey)
+    return msgspec.structs.replace(record, numbers=living) if living else None
+
+
+def _living(numbers: tuple[int, ...], survey: _Survey) -> tuple[int, ...]:
+    return tuple(new for number in numbers if (new := survey.new(number)) != NOWHERE)
+
+
+def _kept_receipt(record: ReceiptRecord, seq: int, survey: _Survey) -> ReceiptRecord | None:
+    if record.lost or survey.receipts[record.key] != seq:
+        return None
+    items: list[ReceiptItem] = []
+    for item in record.items:
+        number = survey.new(item.number)
+        if number == NOWHERE:
+            return None
+        items.append(
+            msgspec.structs.replace(
+                item,
+                number=number,
+                supersedes=_living(item.supersedes, survey),
+                superseded_by=_living(item.superseded_by, survey),
+            )
+        )
+    return msgspec.structs.replace(record, items=tuple(items))
