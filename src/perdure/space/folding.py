@@ -9,7 +9,7 @@ and so is a space of which nothing but its name is left.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -78,7 +78,8 @@ def fold(space: int, read: Read) -> Iterator[Record]:
     survey = _survey(space, read)
     first: Record | None = None
     for seq, record in _records(space, read):
-        kept = _kept(record, seq, survey)
+        keep = _KEEPS.get(type(record))
+        kept = None if keep is None else keep(record, seq, survey)
         if kept is None:
             continue
         if isinstance(kept, SpaceRecord):
@@ -188,34 +189,38 @@ _LOOKS: dict[type, Callable[[_Survey, int, Any], None]] = {
 }
 
 
-def _kept(record: Record, seq: int, survey: _Survey) -> Record | None:
-    """Return the record as it is kept, with the new numbers; None where it is not."""
-    match record:
-        case SpaceRecord():
-            return record
-        case FactRecord():
-            return msgspec.structs.replace(record, number=survey.new(record.number))
-        case EndRecord():
-            new = survey.new(record.number)
-            return None if new == NOWHERE else msgspec.structs.replace(record, number=new)
-        case AnnotationRecord():
-            new = survey.new(record.number)
-            last = survey.annotations[record.number] == seq
-            return msgspec.structs.replace(record, number=new) if last and new != NOWHERE else None
-        case LinkRecord():
-            return _kept_link(record, seq, survey)
-        case HideRecord():
-            held = tuple(n for n in record.numbers if survey.hidden.get(n) == seq)
-            return _of_living(record, held, survey)
-        case UseRecord():
-            return _of_living(record, record.numbers, survey)
-        case ReceiptRecord():
-            return _kept_receipt(record, seq, survey)
-        case BlockRecord():
-            held = tuple(d for d in record.digests if survey.blocks.get((record.key, d)) == seq)
-            return msgspec.structs.replace(record, digests=tuple(sorted(held))) if held else None
-        case _:
-            return None
+def _kept_space(record: SpaceRecord, seq: int, survey: _Survey) -> SpaceRecord:
+    return record
+
+
+def _kept_fact(record: FactRecord, seq: int, survey: _Survey) -> FactRecord:
+    return msgspec.structs.replace(record, number=survey.new(record.number))
+
+
+def _kept_end(record: EndRecord, seq: int, survey: _Survey) -> EndRecord | None:
+    new = survey.new(record.number)
+    return None if new == NOWHERE else msgspec.structs.replace(record, number=new)
+
+
+def _kept_annotation(record: AnnotationRecord, seq: int, survey: _Survey) -> AnnotationRecord | None:
+    new = survey.new(record.number)
+    last = survey.annotations[record.number] == seq
+    return msgspec.structs.replace(record, number=new) if last and new != NOWHERE else None
+
+
+def _kept_hide(record: HideRecord, seq: int, survey: _Survey) -> HideRecord | None:
+    held = _living((n for n in record.numbers if survey.hidden.get(n) == seq), survey)
+    return msgspec.structs.replace(record, numbers=held) if held else None
+
+
+def _kept_use(record: UseRecord, seq: int, survey: _Survey) -> UseRecord | None:
+    living = _living(record.numbers, survey)
+    return msgspec.structs.replace(record, numbers=living) if living else None
+
+
+def _kept_block(record: BlockRecord, seq: int, survey: _Survey) -> BlockRecord | None:
+    held = sorted(d for d in record.digests if survey.blocks.get((record.key, d)) == seq)
+    return msgspec.structs.replace(record, digests=tuple(held)) if held else None
 
 
 def _kept_link(record: LinkRecord, seq: int, survey: _Survey) -> LinkRecord | None:
@@ -227,14 +232,7 @@ def _kept_link(record: LinkRecord, seq: int, survey: _Survey) -> LinkRecord | No
     return msgspec.structs.replace(record, newer=newer, older=older, told=told)
 
 
-def _of_living(
-    record: HideRecord | UseRecord, numbers: tuple[int, ...], survey: _Survey
-) -> HideRecord | UseRecord | None:
-    living = _living(numbers, survey)
-    return msgspec.structs.replace(record, numbers=living) if living else None
-
-
-def _living(numbers: tuple[int, ...], survey: _Survey) -> tuple[int, ...]:
+def _living(numbers: Iterable[int], survey: _Survey) -> tuple[int, ...]:
     return tuple(new for number in numbers if (new := survey.new(number)) != NOWHERE)
 
 
@@ -255,3 +253,16 @@ def _kept_receipt(record: ReceiptRecord, seq: int, survey: _Survey) -> ReceiptRe
             )
         )
     return msgspec.structs.replace(record, items=tuple(items))
+
+
+_KEEPS: dict[type, Callable[[Any, int, _Survey], Record | None]] = {
+    SpaceRecord: _kept_space,
+    FactRecord: _kept_fact,
+    EndRecord: _kept_end,
+    AnnotationRecord: _kept_annotation,
+    LinkRecord: _kept_link,
+    HideRecord: _kept_hide,
+    UseRecord: _kept_use,
+    ReceiptRecord: _kept_receipt,
+    BlockRecord: _kept_block,
+}
