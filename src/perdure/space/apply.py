@@ -24,6 +24,7 @@ from perdure.log.records import (
     BlockRecord,
     EndRecord,
     FactRecord,
+    GoneRecord,
     HideRecord,
     LinkRecord,
     ReceiptRecord,
@@ -424,6 +425,10 @@ def _apply_unblock(state: SpaceState, item: Prepared, secret: bytes) -> None:
     state.blocked.difference_update(item.record.digests)
 
 
+def _apply_gone(state: SpaceState, item: Prepared, secret: bytes) -> None:
+    state.gone = True
+
+
 _HANDLERS: dict[type, Callable[[SpaceState, Prepared, bytes], None]] = {
     SpaceRecord: _apply_space,
     FactRecord: _apply_fact,
@@ -437,4 +442,5 @@ _HANDLERS: dict[type, Callable[[SpaceState, Prepared, bytes], None]] = {
     UseRecord: _apply_use,
     BlockRecord: _apply_block,
     UnblockRecord: _apply_unblock,
+    GoneRecord: _apply_gone,
 }

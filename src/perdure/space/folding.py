@@ -76,7 +76,7 @@ def fold(space: int, read: Read) -> Iterator[Record]:
         Unavailable: a newer build wrote a record that this one does not know.
     """
     survey = _survey(space, read)
-    first: Record | None = None
+    first: SpaceRecord | None = None
     for seq, record in _records(space, read):
         keep = _KEEPS.get(type(record))
         kept = None if keep is None else keep(record, seq, survey)
@@ -86,9 +86,19 @@ def fold(space: int, read: Read) -> Iterator[Record]:
             first = kept  # held back until something follows
             continue
         if first is not None:
-            yield first
+            # When a space was created tells of what it held first; as kept, that is what follows.
+            yield msgspec.structs.replace(first, created_at=_moment(kept, first.created_at))
             first = None
         yield kept
+
+
+def _moment(record: Record, otherwise: int) -> int:
+    """Return when the record was made; a link says when it is known from."""
+    for name in ("ingest_time", "recorded_at", "known_from"):
+        found = getattr(record, name, None)
+        if isinstance(found, int):
+            return found
+    return otherwise
 
 
 def _records(space: int, read: Read) -> Iterator[tuple[int, Record]]:

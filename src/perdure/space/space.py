@@ -13,13 +13,13 @@ from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar, cast
 
 from perdure.base.clock import Clock
-from perdure.base.ids import random_secret
+from perdure.base.ids import keyed_hash
 from perdure.base.instants import EARLIEST, LATEST
 from perdure.errors import Busy, Conflict, Corrupt, InvalidRequest, Moved, Unavailable
 from perdure.lexical.profile import Profile
 from perdure.log.digests import advance, checksum
 from perdure.log.protocol import EMPTY, Batch, Entry, Head, Log
-from perdure.log.records import FactRecord, RemovalRecord, SpaceRecord, decode, encode
+from perdure.log.records import FactRecord, GoneRecord, RemovalRecord, SpaceRecord, decode, encode
 from perdure.model.namespace import Namespace
 from perdure.space import snapshot
 from perdure.space.apply import Prepared, apply_all, metadata_pairs, prepare
@@ -84,7 +84,8 @@ class Space:
         self.used = False  # set by every read and write; the registry clears it to see who is idle
         self._measured_at: int | None = None  # numbers given out at the last measurement; None: not loaded
         self._trusts_snapshot = True
-        self._snapshot_erasures: int | None = None  # of the head that the kept snapshot was taken at
+        # Epoch and erasures of the head that the kept snapshot was taken at.
+        self._snapshot_content: tuple[int, int] | None = None
 
     # Reading
 
@@ -162,11 +163,12 @@ class Space:
             known = view[0].head
             if known == head or (known.epoch == head.epoch and known.seq > head.seq):
                 return view
-        return self._catch_up(number)
+        return self._catch_up()
 
     def _empty_view(self) -> View:
         with self._loading:
-            if self._view is None:
+            if self._view is None or self._view[0].head.seq:
+                self._number = None
                 self._view = (new_state(self._first_record(b"")), FactReader(self.log, 0))
             return self._view
 
@@ -182,24 +184,35 @@ class Space:
             block_key,
         )
 
-    def _catch_up(self, number: int) -> View:
-        """Apply what the log holds beyond the state; load it where there is none."""
+    def _catch_up(self) -> View:
+        """Apply what the log holds beyond the state; load it where there is none. The empty view of a space
+        that is gone."""
         with self._loading:
             for _ in range(READ_ATTEMPTS):
-                head = self.log.head(number)
-                view = self._view
-                if view is None or view[0].head.epoch != head.epoch or not view[0].head.seq:
+                number, view = self._number, self._view
+                head = EMPTY if number is None else self.log.head(number)
+                if number is None or view is None or not _continues(view[0], head):
+                    # A purge gives spaces other numbers, and whoever erased this one took its name.
+                    self._view = None
+                    number = self._number = self.find_number(self._name)
+                    if number is None:
+                        break
+                    head = self.log.head(number)
                     view = self._load(number, head)
-                if view[0].head.seq >= head.seq or self._extend(number, view, head):
+                if view is not None and (view[0].head.seq >= head.seq or self._extend(number, view, head)):
                     self._view = view  # only whole: a reader that meets it may work with it at once
-                    break
+                    if not view[0].gone:
+                        break
                 self._view = None
             else:
                 raise Busy("the store is being purged again and again; retry")
+        if self._number is None or view is None:
+            return self._empty_view()
         self._note_growth(writing=False)
         return view
 
-    def _load(self, number: int, head: Head) -> View:
+    def _load(self, number: int, head: Head) -> View | None:
+        """Return a state that is a prefix of the space; None when the number is no longer this space's."""
         reader = FactReader(self.log, number)
         cached = self.log.get_cache(number, snapshot.NAME) if self._trusts_snapshot else None
         state = None
@@ -208,17 +221,20 @@ class Space:
         ):
             state = snapshot.find_state(cached)
             if state is not None:
-                self._snapshot_erasures = cached.head.erasures
+                self._snapshot_content = _content_of(cached.head)
                 self.records_since_snapshot = 0
         if state is None:
             first = next(iter(self.log.read(number, 0, 1)), None)
-            record = None if first is None or first.data is None else decode(first.data, space=number, seq=1)
+            if first is None or first.data is None:
+                return None
+            record = decode(first.data, space=number, seq=1)
             if not isinstance(record, SpaceRecord):
                 raise Corrupt("the first record of the space is damaged: run a verify", space=number, seq=1)
             state = new_state(record)
             # What follows record 1 is applied next, and brings its own head.
             state.head = head if head.seq == 1 else Head(head.epoch, 1, 0, EMPTY.digest)
-        return state, reader
+        settings = state.settings
+        return (state, reader) if Namespace(settings.principal, settings.scope) == self.namespace else None
 
     def _extend(self, number: int, view: View, head: Head) -> bool:
         """Apply the entries after the state's head up to `head`.
@@ -226,7 +242,10 @@ class Space:
         False when that cannot be: the store was purged meanwhile, or a snapshot is not of these records.
         """
         state = view[0]
-        entries = list(self.log.read(number, state.head.seq, head.seq))
+        if state.head.seq == 1:  # all of the space, so that the log holds it against its digest
+            entries = list(self.log.read(number, 0, head.seq))[1:]
+        else:
+            entries = list(self.log.read(number, state.head.seq, head.seq))
         now = self.log.head(number)
         if now.epoch != head.epoch:
             return False
@@ -251,6 +270,8 @@ class Space:
             for record in removals:
                 if isinstance(record, RemovalRecord):
                     holes.difference_update(record.seqs)
+                elif isinstance(record, GoneRecord):
+                    holes.clear()
         if holes:
             raise Corrupt(
                 f"{len(holes)} records were zeroed without a removal that covers them: run a verify",
@@ -374,7 +395,7 @@ class Space:
         number = self._number
         if number is None:
             number = self._create()
-            state, reader = self._catch_up(number)
+            state, reader = self._catch_up()
             if state.head.seq != 1:
                 raise Conflict("another process wrote to the space first", kind="head")
         prepared = self._prepared(state.head.seq, draft)
@@ -400,8 +421,12 @@ class Space:
         return prepared
 
     def _create(self) -> int:
-        self._number = self.log.create_space(self._name, encode(self._first_record(random_secret(16))))
+        self._number = self.log.create_space(self._name, encode(self._first_record(self._block_key())))
         return self._number
+
+    def _block_key(self) -> bytes:
+        # Not random: two stores of one secret that held the same are to be the same, byte for byte.
+        return keyed_hash(self.log.secret, b"block key", self.namespace.key())
 
     def _refuse_planner(self) -> None:
         if self._planner == threading.get_ident() or getattr(self._inside, "reading", False):
@@ -427,12 +452,12 @@ class Space:
         self.log.put_cache(number, snapshot.NAME, cached)
         self._trusts_snapshot = True
         self.records_since_snapshot = 0
-        self._snapshot_erasures = cached.head.erasures
+        self._snapshot_content = _content_of(cached.head)
         return True
 
     def _snapshot_pays(self, state: SpaceState) -> bool:
         behind = self.records_since_snapshot
-        if self._snapshot_erasures != state.head.erasures:  # an erasure took the snapshot with it
+        if self._snapshot_content != _content_of(state.head):  # an erasure took the snapshot with it
             behind = state.head.seq
         return behind >= max(SNAPSHOT_MIN, state.head.seq // SNAPSHOT_SHARE)
 
@@ -451,6 +476,15 @@ class Space:
         self.memory_bytes = view[0].memory_bytes()
         if self.on_grown is not None:
             self.on_grown(self, writing)
+
+
+def _continues(state: SpaceState, head: Head) -> bool:
+    """Whether what the log holds can be this state's continuation: the space of its number is still the same."""
+    return bool(state.head.seq) and not state.gone and state.head.epoch == head.epoch
+
+
+def _content_of(head: Head) -> tuple[int, int]:
+    return head.epoch, head.erasures
 
 
 def _fail(group: Sequence[Request[object]], error: BaseException) -> None:

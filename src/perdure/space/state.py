@@ -118,6 +118,7 @@ class SpaceState:
     labels: Labels
     head: Head = EMPTY
     from_snapshot: bool = False
+    gone: bool = False  # the space was erased whole
     newest_ingest: int = BEGINNING
 
     seqs: array[int] = field(default_factory=lambda: array("q"))
