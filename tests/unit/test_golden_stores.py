@@ -1,0 +1,92 @@
+"""Stores that earlier builds wrote answer as they did, and live on under this build."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import pytest
+
+from golden.answers import answers, open_at_now, without_the_feed
+from perdure import Blocked, Conflict, ManualClock, Store
+from perdure.log.records import Record, decode
+from source_tree import ROOT
+
+GOLDEN = ROOT / "tests" / "golden"
+FORMATS = sorted(path.name for path in GOLDEN.iterdir() if path.is_dir() and path.name.startswith("format-"))
+FIRST_TYPES = 12  # as many record types has format 1
+WRITTEN = 1_700_000_900_000  # soon after the stores were written: receipts still count
+
+
+@pytest.fixture(params=FORMATS)
+def kept(request):
+    return GOLDEN / request.param
+
+
+@pytest.fixture
+def expected(kept):
+    return json.loads((kept / "expected.json").read_text(encoding="utf-8"))
+
+
+@pytest.fixture
+def path(kept, tmp_path):
+    """Return a copy with the modes that a store's files have; git keeps no modes."""
+    copy = tmp_path / "store"
+    shutil.copytree(kept / "store", copy)
+    copy.chmod(0o700)
+    for file in copy.iterdir():
+        file.chmod(0o600)
+    return copy
+
+
+def as_json(told):
+    return json.loads(json.dumps(told))
+
+
+def test_an_earlier_store_answers_as_the_build_did_that_wrote_it(path, expected):
+    with open_at_now(path) as store:
+        assert as_json(answers(store)) == expected
+
+
+def test_an_earlier_store_answers_the_same_without_what_helps_to_open_it(path, expected):
+    for file in [*path.glob("cache-*"), *path.glob("*-shm"), *path.glob("writer.*")]:
+        file.unlink()
+    with open_at_now(path) as store:
+        assert as_json(answers(store)) == expected
+
+
+def test_the_kept_store_holds_a_record_of_every_type_of_its_format(path):
+    with open_at_now(path) as store:
+        found: set[type[Record]] = {
+            type(decode(entry.data))
+            for space in store.log.spaces()
+            for entry in store.log.read(space, 0, store.log.head(space).seq)
+            if entry.data is not None
+        }
+    assert len(found) >= FIRST_TYPES
+
+
+def test_an_earlier_store_can_be_written_and_forgotten_in(path, expected):
+    with open_at_now(path) as store:
+        memory = store.memory()
+        assert memory.remember("The new kettle whistles", id="whistle").outcome == "existing"
+        assert memory.remember("A kettle of today", id="today").created
+        assert memory.recall("kettle of today")[0].id == "today"
+        assert memory.forget(ids=["today"]).forgotten == ("today",)
+        told = as_json(answers(store))
+    assert without_the_feed(told) == without_the_feed(expected)
+
+
+def test_what_was_blocked_and_answered_under_a_key_in_an_earlier_store_still_counts(path):
+    with Store.open(path, clock=ManualClock(WRITTEN)) as store:
+        memory = store.memory()
+        again = memory.correct(
+            "The kettle is red", id="kettle", new_id="kettle-red", idempotency_key="correction"
+        )
+        assert (again.outcome, again.id) == ("created", "kettle-red")  # as it was answered then
+        with pytest.raises(Conflict) as caught:
+            memory.remember("Something else", idempotency_key="first")
+        assert caught.value.kind == "idempotency"
+        with pytest.raises(Blocked):
+            memory.remember("A blocked word about tea", id="other")
+        assert memory.remember("An unblocked word about tea", id="unblocked").created
