@@ -1,0 +1,101 @@
+"""Looks for a marker in every byte of every file under a directory, in every form that a store might keep of it.
+
+The files are read in a process of their own: to open and close a live database in a process that has it open
+would drop that process's locks on it. Alone, without the package, the module is that process:
+`python scan.py` reads a request from standard input and writes what it found.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+CHUNK_BYTES = 1 << 24
+PREFIX_BYTES = 10
+
+Hits = dict[str, list[str]]
+"""The forms found, by the file's name under the directory."""
+
+
+def holders(directory: Path, marker: str) -> Hits:
+    """Return which files under the directory hold which forms of the marker."""
+    return found(directory, forms_of(marker))
+
+
+def found(directory: Path, forms: dict[str, bytes]) -> Hits:
+    """Return which files under the directory hold which of these byte strings, by the strings' names."""
+    request = {"directory": str(directory), "forms": {name: form.hex() for name, form in forms.items()}}
+    done = subprocess.run(
+        [sys.executable, "-I", __file__],
+        input=json.dumps(request),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    hits: Hits = json.loads(done.stdout)
+    return hits
+
+
+def forms_of(marker: str) -> dict[str, bytes]:
+    """Return the marker as stored bytes, by the form's name: encodings, cases, index terms, a prefix, armours."""
+    from perdure import MemoryConfig  # noqa: PLC0415 - the scanning process needs no package
+    from perdure.lexical.profile import get_profile  # noqa: PLC0415
+
+    forms = {}
+    for case, text in (("", marker), ("lower ", marker.lower()), ("upper ", marker.upper())):
+        for encoding in ("utf-8", "utf-16-le", "utf-16-be"):
+            forms[case + encoding] = text.encode(encoding)
+    forms["prefix"] = marker.encode()[:PREFIX_BYTES]
+    # A single character of a term is in other texts too; terms of more are the marker's own.
+    for term in get_profile(MemoryConfig().profile).document_terms(marker):
+        if len(term.encode()) > 3:
+            forms[f"term {term}"] = term.encode()
+    forms |= _base64_forms(marker.encode())
+    forms |= {"hex": marker.encode().hex().encode(), "HEX": marker.encode().hex().upper().encode()}
+    return forms
+
+
+def _base64_forms(data: bytes) -> dict[str, bytes]:
+    """Return what base64 makes of the bytes wherever they begin in what is armoured, without the ends."""
+    forms = {}
+    for shift in range(3):
+        whole = base64.b64encode(bytes(shift) + data)
+        # The first and the last group of four may hold bits of what stands beside.
+        forms[f"base64 +{shift}"] = whole[4:-4]
+    return forms
+
+
+def _scan(directory: Path, forms: dict[str, bytes]) -> Hits:
+    hits: Hits = {}
+    for path in sorted(directory.rglob("*")):
+        if path.is_file():
+            there = sorted(_forms_in(path, forms))
+            if there:
+                hits[str(path.relative_to(directory))] = there
+    return hits
+
+
+def _forms_in(path: Path, forms: dict[str, bytes]) -> set[str]:
+    there: set[str] = set()
+    for chunk in _chunks(path, overlap=max(map(len, forms.values())) - 1):
+        there |= {name for name, form in forms.items() if form in chunk}
+    return there
+
+
+def _chunks(path: Path, overlap: int) -> Iterator[bytes]:
+    """Yield all bytes of a file, each chunk after the first with the end of the one before in front."""
+    tail = b""
+    with path.open("rb") as file:
+        while data := file.read(CHUNK_BYTES):
+            yield tail + data
+            tail = (tail + data)[-overlap:] if overlap else b""
+
+
+if __name__ == "__main__":
+    asked = json.load(sys.stdin)
+    needles = {name: bytes.fromhex(form) for name, form in asked["forms"].items()}
+    json.dump(_scan(Path(asked["directory"]), needles), sys.stdout)

@@ -1,0 +1,50 @@
+"""What was forgotten is in no byte of any file under the store, wherever it had been written."""
+
+from __future__ import annotations
+
+import shutil
+
+import pytest
+
+from erasure.places import MARKER, PLACES, fill, open_store
+from erasure.scan import holders
+
+
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory):
+    """A closed store of facts without the marker."""
+    path = tmp_path_factory.mktemp("filled") / "store"
+    with open_store(path) as store:
+        fill(store)
+    return path
+
+
+@pytest.fixture
+def path(filled, tmp_path):
+    return shutil.copytree(filled, tmp_path / "store")
+
+
+def planted(path, place):
+    """Plant the marker and close the store, so that the derived state is kept in a file too."""
+    for cache in path.glob("cache-*"):
+        cache.unlink()  # so that one is written that knows the marker
+    with open_store(path) as store:
+        assert store.memory().list(limit=1).total > 0
+        place.plant(store)
+    hits = holders(path, MARKER)
+    assert any(name.startswith("gen-") for name in hits)
+    assert any(name.startswith("cache-") for name in hits) >= place.kept_in_cache
+
+
+@pytest.mark.parametrize("place", PLACES.values(), ids=PLACES)
+def test_what_was_removed_is_in_no_file_at_once_nor_after_closing_and_reopening(path, place):
+    planted(path, place)
+    with open_store(path) as store:
+        place.remove(store)
+        assert holders(path, MARKER) == {}
+        assert store.memory().recall("note", k=1)
+    assert list(path.glob("cache-*")) != []
+    assert holders(path, MARKER) == {}
+    with open_store(path) as store:
+        assert store.memory().list(limit=1).total > 0
+        assert holders(path, MARKER) == {}
