@@ -100,6 +100,15 @@ def sync(descriptor: int) -> None:
         os.fsync(descriptor)
 
 
+def sync_file(path: Path) -> None:
+    """Force a file down that nothing in this process has open."""
+    descriptor = os.open(path, os.O_RDWR | _BINARY)
+    try:
+        sync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
 def sync_directory(directory: Path) -> None:
     """Make creations and removals in the directory durable (a no-op where directories cannot be opened)."""
     if os.name != "posix":

@@ -7,7 +7,7 @@ import threading
 from perdure.base.ids import keyed_hash
 from perdure.errors import Busy, Corrupt, Moved
 from perdure.log.protocol import Head, Log
-from perdure.log.records import SpaceRecord, decode
+from perdure.log.records import GoneRecord, SpaceRecord, decode
 from perdure.model.namespace import Namespace
 
 ATTEMPTS = 3  # a look that erasures overtook so often in a row gives up with Busy
@@ -77,21 +77,25 @@ class Names:
             self._last, self._epoch = self._last + 1, head.epoch
 
     def _name(self, number: int, head: Head) -> bytes | None:
-        """Return the hashed name that a space says it has; None when it was purged or its first record erased."""
+        """Return the hashed name that a space says it has; None when it was purged or erased whole."""
         for _ in range(ATTEMPTS):
             if not head.seq:
                 return None
             try:
-                data = self._log.get(number, [1], head)[0]
+                data, last = self._log.get(number, [1, head.seq], head)
             except Moved:
                 head = self._log.head(number)
                 continue
-            record = None if data is None else decode(data, space=number, seq=1)
-            if record is None:
+            if data is None and _is_end(last, number, head.seq):
                 return None
+            record = None if data is None else decode(data, space=number, seq=1)
             if not isinstance(record, SpaceRecord):
                 raise Corrupt(
                     f"the first record of space {number} is damaged: restore a backup", space=number, seq=1
                 )
             return hashed_name(self._log.secret, Namespace(record.principal, record.scope))
         raise Busy("the store is being erased from again and again; retry")
+
+
+def _is_end(data: bytes | None, space: int, seq: int) -> bool:
+    return data is not None and isinstance(decode(data, space=space, seq=seq), GoneRecord)

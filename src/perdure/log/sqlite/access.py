@@ -16,7 +16,7 @@ from perdure.log.sqlite.failures import DriverError, translated
 from perdure.log.sqlite.files import HighWater, StoreFiles
 from perdure.log.sqlite.reading import check_whole
 from perdure.log.sqlite.schema import check_version
-from perdure.log.sqlite.scrubbing import clean, mark_dirty
+from perdure.log.sqlite.scrubbing import Change, change_alone, clean, mark_dirty
 from perdure.log.sqlite.state import STATE, damaged_lock, present
 from perdure.log.sqlite.turns import WriterTurn
 from perdure.log.sqlite.writing import Writing
@@ -33,6 +33,9 @@ class Access:
         self.files = files
         self.turn = turn
         self.secret = secret
+        self.admits_damage = (
+            False  # set by a verification of what could not be opened otherwise; no writes then
+        )
         self._durability = durability
         self._timeout_s = timeout_s
         self._guard = Lock()
@@ -54,6 +57,16 @@ class Access:
 
     def view(self, work: Callable[[apsw.Connection, int], Result]) -> Result:
         """Run `work(connection, generation)` in one read transaction, store.lock shared all the while."""
+        result, dirty = self._look(work)
+        if dirty:
+            self.clean(0)
+        return result
+
+    def look(self, work: Callable[[apsw.Connection, int], Result]) -> Result:
+        """Run `work` as `view` does, and change nothing: what is to be cleaned is left."""
+        return self._look(work)[0]
+
+    def _look(self, work: Callable[[apsw.Connection, int], Result]) -> tuple[Result, bool]:
         while True:
             link = self._pool.take()
             try:
@@ -62,9 +75,7 @@ class Access:
             except _Replaced:
                 continue
             self._pool.give(link)
-            if dirty:
-                self.clean(0)
-            return result
+            return result, dirty
 
     def write(self, work: Callable[[Writing], Result]) -> Result:
         """Run `work` in one write transaction, durable at return. The caller has the writer's turn."""
@@ -93,7 +104,7 @@ class Access:
         """
         try:
             with self.turn.tried(wait_s) as taken:
-                return taken and clean(self.files, wait_s)
+                return taken and clean(self.files, wait_s, self._pool.retire)
         except Busy:
             return False
         except (StorageFull, Unavailable) as error:
@@ -101,6 +112,25 @@ class Access:
                 self._told_of_failure = True
                 log.warning("what was erased is still to be cleaned from the files: %s", error.message)
             return False
+
+    def begin_purge(self) -> None:
+        """Sweep, and make durable that there is something to clean. The caller has the writer's turn."""
+        change_alone(
+            self.files, self._timeout_s, lambda state: state._replace(dirty=True), retire=self._pool.retire
+        )
+
+    def switch(self, change: Change) -> None:
+        """Change the row of store.lock while no operation is under way. The caller has the writer's turn."""
+        change_alone(self.files, self._timeout_s, change)
+
+    def end_purge(self) -> bool:
+        """Clean; return whether nothing is left, as `clean` does."""
+        return self.clean(self._timeout_s)
+
+    def sweep(self) -> None:
+        """Clean at once if another generation lies about and nobody is at work on it."""
+        if self.files.strays(self._pool.present_generation()):
+            self.clean(0)
 
     def close(self) -> None:
         """Close every file. Idempotent."""
@@ -156,6 +186,8 @@ class Access:
         generation = link.generation
         if not link.state.is_of(self.secret):
             raise Corrupt("store.lock was replaced by that of another store: restore the whole directory")
+        if self.admits_damage:
+            return
         with self._guard:
             if self._witness is not None and self._witness[0] == generation:
                 return

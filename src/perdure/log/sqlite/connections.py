@@ -13,8 +13,10 @@ from typing import Any, Literal
 import apsw
 
 from perdure.errors import Corrupt, PerdureError, StorageFull, Unavailable
+from perdure.log.sqlite.ciphers import PLAIN, Cipher
 from perdure.log.sqlite.failures import DriverError, note, translated
 from perdure.log.sqlite.files import StoreFiles
+from perdure.log.sqlite.seals import Keyring
 from perdure.log.sqlite.state import read_state
 
 Durability = Literal["full", "normal"]
@@ -22,25 +24,32 @@ Durability = Literal["full", "normal"]
 IDLE_MAX = 32  # connections kept for reuse; more threads than that open and close their own
 
 
-def open_file(path: Path, timeout_s: float) -> apsw.Connection:
+def open_file(path: Path, cipher: Cipher, timeout_s: float) -> apsw.Connection:
     """Open an existing SQLite file of a store by itself."""
     db = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
+    cipher.unlock(db)
     _prepare(db, timeout_s)
     return db
 
 
+def see_lock(files: StoreFiles, timeout_s: float) -> apsw.Connection:
+    """Open store.lock, which is plain in every store, to read it."""
+    return open_file(files.lock, PLAIN, timeout_s)
+
+
 def open_lock(files: StoreFiles, timeout_s: float) -> apsw.Connection:
     """Open store.lock, for transactions that change it."""
-    db = open_file(files.lock, timeout_s)
-    run(db, "PRAGMA main.synchronous=EXTRA", "PRAGMA main.fullfsync=ON")
+    db = see_lock(files, timeout_s)
+    # It may hold the store's secret, which must not stay in a gap of a page when the store is encrypted.
+    run(db, "PRAGMA main.synchronous=EXTRA", "PRAGMA main.fullfsync=ON", "PRAGMA main.secure_delete=ON")
     return db
 
 
 def open_generation(
-    files: StoreFiles, generation: int, timeout_s: float, durability: Durability = "full"
+    files: StoreFiles, generation: int, cipher: Cipher, timeout_s: float, durability: Durability = "full"
 ) -> apsw.Connection:
     """Open a generation by itself, without store.lock: the caller must hold that some other way."""
-    db = open_file(files.generation(generation), timeout_s)
+    db = open_file(files.generation(generation), cipher, timeout_s)
     _prepare_generation(db, "main", durability)
     return db
 
@@ -66,12 +75,15 @@ class Link:
 
     __slots__ = ("db", "execute", "generation", "state")
 
-    def __init__(self, files: StoreFiles, timeout_s: float, durability: Durability) -> None:
-        self.db = open_file(files.lock, timeout_s)
+    def __init__(self, files: StoreFiles, keyring: Keyring, timeout_s: float, durability: Durability) -> None:
+        self.db = see_lock(files, timeout_s)
         try:
+            run(self.db, "BEGIN")
             self.state = read_state(self.db)
+            cipher = keyring.present(self.db, self.state)
+            run(self.db, "COMMIT")
             self.generation = self.state.generation
-            self.db.execute("ATTACH ? AS log", (str(files.generation(self.generation)),))
+            cipher.attach(self.db, str(files.generation(self.generation)), "log")
             _prepare_generation(self.db, "log", durability)
         except BaseException as error:  # raised again: a half-made link must not keep its files open
             if isinstance(error, apsw.Error):
@@ -87,6 +99,7 @@ class Pool:
     def __init__(
         self,
         files: StoreFiles,
+        keyring: Keyring,
         *,
         timeout_s: float,
         durability: Durability,
@@ -94,6 +107,7 @@ class Pool:
     ) -> None:
         """`admit` is called with each new link and may refuse the generation it found."""
         self._files = files
+        self._keyring = keyring
         self._timeout_s = timeout_s
         self._durability = durability
         self._admit = admit
@@ -166,10 +180,25 @@ class Pool:
     def present_generation(self) -> int:
         """Return the generation that store.lock names now."""
         try:
-            with using(open_file(self._files.lock, self._timeout_s)) as db:
+            with using(see_lock(self._files, self._timeout_s)) as db:
                 return read_state(db).generation
         except DriverError as error:
             raise translated(error) from error
+
+    def retire(self, generation: int) -> None:
+        """Close the idle links to all generations but this one; the others find out when they are used."""
+        kept = []
+        while self._idle:
+            try:
+                link = self._idle.pop()
+            except IndexError:  # another thread took the last one
+                break
+            if link.generation == generation:
+                kept.append(link)
+            else:
+                self.drop(link)
+        for link in kept:
+            self.give(link)
 
     def close(self) -> None:
         """Close idle links now and the others as they come back. Idempotent."""
@@ -184,7 +213,7 @@ class Pool:
         while True:
             before = self.present_generation()
             try:
-                link = Link(self._files, self._timeout_s, self._durability)
+                link = Link(self._files, self._keyring, self._timeout_s, self._durability)
             except DriverError as error:
                 # The generation may have been replaced while it was being attached.
                 if self.present_generation() == before:

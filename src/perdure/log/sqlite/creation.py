@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 
 import apsw
 
@@ -16,6 +17,8 @@ from perdure.log.sqlite.files import HighWater, StoreFiles
 from perdure.log.sqlite.schema import GENERATION, LOCK, PINNED, check_version
 from perdure.log.sqlite.state import UNFINISHED, State, damaged_lock, new_state, read_state, write_state
 from perdure.log.sqlite.turns import WriterTurn
+
+Fill = Callable[[apsw.Connection], None]
 
 LEAST_PAGE_BYTES = 512  # SQLite's smallest page: its files are whole pages
 
@@ -89,7 +92,6 @@ def _create(files: StoreFiles, secret: bytes | None, timeout_s: float) -> None:
             _create_lock(db, secret)
         for leftover in [*files.directory.glob("gen-*"), *files.caches()]:
             erase(leftover)
-        create_private(files.generation(1))
         create_generation(files, 1)
         mark = HighWater(files.high_water(1))
         mark.write(0)
@@ -107,10 +109,16 @@ def _create_lock(db: apsw.Connection, secret: bytes | None) -> None:
     run(db, "COMMIT")
 
 
-def create_generation(files: StoreFiles, number: int) -> None:
-    """Write the tables of a generation into its empty, private file and make it durable."""
+def create_generation(files: StoreFiles, number: int, fill: Fill = lambda _: None) -> None:
+    """Write the tables of a generation into its file, which must not exist, and what `fill` puts into them.
+
+    One transaction without a journal: only a whole file counts, and a failure leaves one that must go.
+    """
+    create_private(files.generation(number))
     with using(open_generation(files, number, timeout_s=0)) as db:
-        run(db, *PINNED, "PRAGMA journal_mode=OFF", "BEGIN", *GENERATION, "COMMIT")
+        run(db, *PINNED, "PRAGMA journal_mode=OFF", "BEGIN", *GENERATION)
+        fill(db)
+        run(db, "COMMIT")
         run(db, "PRAGMA journal_mode=WAL")
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from struct import Struct
 
-from perdure.log.disk import open_private, size_bytes
+from perdure.log.disk import open_private, size_bytes, sync
 
 _HIGH_WATER = Struct("<Q")
 
@@ -50,6 +50,12 @@ class StoreFiles:
         """Return the files of caches. Whatever else lies in their place was not put there by a store."""
         return sorted(path for path in self.directory.glob("cache-*") if path.is_file())
 
+    def strays(self, generation: int) -> list[Path]:
+        """Return the files of all generations but this one, their caches included."""
+        own = f"gen-{generation}.", f"cache-{generation}.db"
+        found = (*self.generations(), *self.caches())
+        return [path for path in found if path.is_file() and not path.name.startswith(own)]
+
     def size_bytes(self) -> int:
         return sum(size_bytes(path) for path in self.directory.iterdir() if path.is_file())
 
@@ -75,6 +81,10 @@ class HighWater:
         """Replace the row id; callers hold the writer's turn."""
         os.lseek(self._descriptor, 0, os.SEEK_SET)
         os.write(self._descriptor, _HIGH_WATER.pack(rid))
+
+    def sync(self) -> None:
+        """Make it durable, as only a new generation's needs to be."""
+        sync(self._descriptor)
 
     def close(self) -> None:
         os.close(self._descriptor)

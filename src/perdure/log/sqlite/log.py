@@ -11,19 +11,21 @@ import apsw
 from perdure.errors import Conflict, Corrupt, InvalidRequest, Moved, NotFound, Unavailable
 from perdure.log.digests import ERASED_CHECK, check_batch, check_key, digest_bytes, digest_sum
 from perdure.log.disk import make_directory, warn_of_network
-from perdure.log.protocol import EMPTY, Batch, Cached, Entry, Head
+from perdure.log.protocol import EMPTY, Batch, Cached, Entry, Head, Progress, Purged, Rewrite
 from perdure.log.sqlite import caches
 from perdure.log.sqlite.access import Access
 from perdure.log.sqlite.connections import Durability, rows_of
 from perdure.log.sqlite.creation import open_or_create
 from perdure.log.sqlite.failures import translated
 from perdure.log.sqlite.files import StoreFiles
+from perdure.log.sqlite.purging import purge
 from perdure.log.sqlite.reading import (
     CHECKS,
     HEAD,
     POINTS_MAX,
     Row,
     find_record,
+    find_space,
     missing_row,
     parsed_head,
     points,
@@ -94,6 +96,7 @@ class SqliteLog:
             kept = open_or_create(files, secret, turn, timeout_s)
             log = cls(Access(files, turn, kept, durability, timeout_s))
             log.spaces()  # the first connection checks that nothing is missing
+            log._access.sweep()
         except BaseException:  # raised again: a log that did not open holds no files
             turn.close()
             raise
@@ -103,13 +106,15 @@ class SqliteLog:
     def secret(self) -> bytes:
         return self._access.secret
 
+    def epoch(self) -> int:
+        return self._access.view(lambda _, generation: generation) - 1
+
     def spaces(self) -> list[int]:
         sql = "SELECT space FROM log.head ORDER BY space"
         return [row[0] for row in self._access.view(lambda db, _: rows_of(db, sql))]
 
     def find_space(self, name: bytes) -> int | None:
-        found = self._access.view(lambda db, generation: find_record(db, generation, stored_key(0, name)))
-        return None if found is None else found[0]
+        return self._access.view(lambda db, generation: find_space(db, generation, name))
 
     def create_space(self, name: bytes, first: bytes) -> int:
         self._access.check_open()
@@ -161,7 +166,7 @@ class SqliteLog:
             for key in hashes:
                 place = find_record(db, generation, stored_key(space, key), within=space)
                 if place is not None:
-                    found[key] = place[1]
+                    found[key] = place.seq
             return found
 
         return self._access.view(work)
@@ -171,6 +176,11 @@ class SqliteLog:
 
     def scrub_pending(self) -> bool:
         return self._access.dirty()
+
+    def purge(self, rewrite: Rewrite, progress: Progress | None = None) -> Purged:
+        self._access.check_open()
+        with self._access.turn.shared_with_caller():
+            return purge(self._access, rewrite, self.read, progress)
 
     def put_cache(self, space: int, name: str, cached: Cached) -> None:
         caches.put(self._access, space, name, cached)

@@ -7,7 +7,7 @@ from functools import cache
 from hashlib import blake2b
 from itertools import islice
 from struct import error as StructError  # noqa: N812 - an exception's name
-from typing import Any
+from typing import Any, NamedTuple
 
 import apsw
 
@@ -88,10 +88,24 @@ def parsed_head(space: int, generation: int, columns: Sequence[Any]) -> Head:
     return Head(epoch + generation - 1, seq, erasures, digest)
 
 
+class Found(NamedTuple):
+    """Where a key leads."""
+
+    space: int
+    seq: int
+    erased: bool
+
+
+def find_space(db: apsw.Connection, generation: int, name: bytes) -> int | None:
+    """Return the space of this hashed name; None also where it lost the name with its record 1."""
+    found = find_record(db, generation, stored_key(0, name))
+    return None if found is None or found.erased else found.space
+
+
 def find_record(
     db: apsw.Connection, generation: int, key: bytes, *, within: int | None = None
-) -> tuple[int, int] | None:
-    """Return (space, seq) of the record that a stored key points to, its row verified.
+) -> Found | None:
+    """Return where the record is that a stored key points to, its row verified.
 
     Args:
         within: the space that the record must belong to; None means that it must be some space's first.
@@ -107,8 +121,7 @@ def find_record(
             "restore a backup",
             generation=generation,
         )
-    verified(space, rows[0], generation)
-    return space, seq
+    return Found(space, seq, verified(space, rows[0], generation) is None)
 
 
 def read_head(db: apsw.Connection, space: int, generation: int) -> Head:

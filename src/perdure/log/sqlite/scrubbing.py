@@ -1,7 +1,9 @@
-"""Cleaning what an erasure leaves outside its row: the write-ahead log and the caches."""
+"""Cleaning what an erasure leaves outside its row, the write-ahead log and the caches, and purged generations."""
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from contextlib import suppress
 
 import apsw
@@ -10,7 +12,13 @@ from perdure.log.disk import erase, overwrite, sync_directory
 from perdure.log.sqlite.connections import open_generation, open_lock, rows_of, run, using
 from perdure.log.sqlite.failures import DriverError, translated
 from perdure.log.sqlite.files import StoreFiles
-from perdure.log.sqlite.state import read_state, write_state
+from perdure.log.sqlite.state import State, read_state, write_state
+
+Change = Callable[[State], State]
+Retire = Callable[[int], None]
+
+SLICE_S = 0.5  # how long waiting for store.lock may keep others from reading, before it lets them go on
+PAUSE_S = 0.02
 
 
 def mark_dirty(files: StoreFiles, timeout_s: float) -> None:
@@ -26,26 +34,61 @@ def mark_dirty(files: StoreFiles, timeout_s: float) -> None:
         raise translated(error) from error
 
 
-def clean(files: StoreFiles, wait_s: float) -> bool:
-    """Overwrite the write-ahead log and the caches; return False when readers do not let us within the wait.
+def change_alone(files: StoreFiles, timeout_s: float, change: Change, retire: Retire | None = None) -> None:
+    """Change the row of store.lock while no operation of any process is under way.
 
-    The caller has the writer's turn: between the mark and the erasure's commit nobody may clean.
+    Args:
+        retire: given to first sweep what lies about of other generations.
+
+    Raises:
+        Busy: others kept store.lock.
+    """
+    deadline = time.monotonic() + timeout_s
+    while True:
+        left = deadline - time.monotonic()
+        try:
+            with using(open_lock(files, max(0.0, min(SLICE_S, left)))) as db:
+                run(db, "BEGIN EXCLUSIVE")
+                state = read_state(db)
+                if retire is not None:
+                    _sweep(files, state.generation, retire)
+                write_state(db, change(state))
+                run(db, "COMMIT")
+            return
+        except apsw.BusyError as error:
+            if left <= SLICE_S:
+                raise translated(error) from error
+            time.sleep(PAUSE_S)
+        except DriverError as error:
+            raise translated(error) from error
+
+
+def clean(files: StoreFiles, wait_s: float, retire: Retire) -> bool:
+    """Overwrite the write-ahead log, the caches and other generations; return False when readers do not let
+    us within the wait.
+
+    The caller has the writer's turn: between the mark and the erasure's commit nobody may clean, nor while a
+    purge builds the next generation.
+
+    Args:
+        retire: closes this process's idle connections to all generations but the one it is given.
     """
     try:
-        return _clean(files, wait_s)
+        return _clean(files, wait_s, retire)
     except apsw.BusyError:
         return False
     except DriverError as error:
         raise translated(error) from error
 
 
-def _clean(files: StoreFiles, wait_s: float) -> bool:
+def _clean(files: StoreFiles, wait_s: float, retire: Retire) -> bool:
     with using(open_lock(files, wait_s)) as lock:
         run(lock, "PRAGMA main.synchronous=NORMAL", "BEGIN EXCLUSIVE")
         state = read_state(lock)
+        # With store.lock exclusive no operation of any process is under way, so no reader needs the
+        # write-ahead log or another generation, and nobody has a cache open.
+        _sweep(files, state.generation, retire)
         if state.dirty:
-            # With store.lock exclusive no operation of any process is under way, so no reader needs the
-            # write-ahead log and nobody has a cache open.
             if not _clear_write_ahead(files, state.generation):
                 return False
             _erase_caches(files)
@@ -53,6 +96,17 @@ def _clean(files: StoreFiles, wait_s: float) -> bool:
             write_state(lock, state._replace(dirty=False))
         run(lock, "COMMIT")
         return True
+
+
+def _sweep(files: StoreFiles, generation: int, retire: Retire) -> None:
+    """Overwrite and unlink what there is of other generations: purged ones, and halves of purges that failed."""
+    strays = files.strays(generation)
+    if not strays:
+        return
+    retire(generation)
+    for path in strays:
+        erase(path)
+    sync_directory(files.directory)
 
 
 def _clear_write_ahead(files: StoreFiles, generation: int) -> bool:

@@ -12,7 +12,7 @@ from perdure.log.protocol import EMPTY, Head
 from perdure.log.sqlite.connections import rows_of
 from perdure.log.sqlite.reading import (
     HEAD_AND_LAST_ROW,
-    find_record,
+    find_space,
     head_check,
     missing_row,
     parsed_head,
@@ -48,15 +48,14 @@ class Writing:
     def create_space(self, name: bytes, first: bytes) -> int:
         """Write record 1 of a new space and return the space's number: one more than the largest."""
         self.head(0)  # of no space, but it tells the last row
-        key = stored_key(0, name)
-        found = find_record(self._db, self._generation, key)
+        found = find_space(self._db, self._generation, name)
         if found is not None:
             raise Conflict(
-                f"a space of this name exists already, as number {found[0]}; use find_space", kind="head"
+                f"a space of this name exists already, as number {found}; use find_space", kind="head"
             )
         space = int(rows_of(self._db, "SELECT coalesce(max(space), 0) + 1 FROM log.head")[0][0])
         self.append(space, EMPTY._replace(epoch=self._generation - 1), [first], [])
-        self._db.execute(POINT, (key, self.last_row))
+        self._db.execute(POINT, (stored_key(0, name), self.last_row))
         return space
 
     def append(self, space: int, head: Head, records: Sequence[bytes], erase: Sequence[int]) -> Head:
