@@ -9,14 +9,16 @@ from typing import Any, TypeVar
 
 import apsw
 
-from perdure.errors import Busy, Corrupt, StorageFull, Unavailable
+from perdure.errors import Busy, Corrupt, StorageFull, Unavailable, WrongKey
 from perdure.log.disk import log
+from perdure.log.sqlite.ciphers import Cipher
 from perdure.log.sqlite.connections import Durability, Link, Pool, run
 from perdure.log.sqlite.failures import DriverError, translated
 from perdure.log.sqlite.files import HighWater, StoreFiles
 from perdure.log.sqlite.reading import check_whole
 from perdure.log.sqlite.schema import check_version
 from perdure.log.sqlite.scrubbing import Change, change_alone, clean, mark_dirty
+from perdure.log.sqlite.seals import Keyring
 from perdure.log.sqlite.state import STATE, damaged_lock, present
 from perdure.log.sqlite.turns import WriterTurn
 from perdure.log.sqlite.writing import Writing
@@ -28,11 +30,19 @@ class Access:
     """What an open log does with its files. Thread-safe; of no use in a forked process."""
 
     def __init__(
-        self, files: StoreFiles, turn: WriterTurn, secret: bytes, durability: Durability, timeout_s: float
+        self,
+        files: StoreFiles,
+        turn: WriterTurn,
+        *,
+        secret: bytes,
+        cipher: Cipher,
+        durability: Durability,
+        timeout_s: float,
     ) -> None:
         self.files = files
         self.turn = turn
         self.secret = secret
+        self.keyring = Keyring(cipher)
         self.admits_damage = (
             False  # set by a verification of what could not be opened otherwise; no writes then
         )
@@ -41,7 +51,7 @@ class Access:
         self._guard = Lock()
         self._told_of_failure = False
         self._witness: tuple[int, HighWater] | None = None  # of the generation that was checked last
-        self._pool = Pool(files, timeout_s=timeout_s, durability=durability, admit=self._admit)
+        self._pool = Pool(files, self.keyring, timeout_s=timeout_s, durability=durability, admit=self._admit)
         self.check_open = self._pool.check_open
 
     def dirty(self) -> bool:
@@ -104,8 +114,8 @@ class Access:
         """
         try:
             with self.turn.tried(wait_s) as taken:
-                return taken and clean(self.files, wait_s, self._pool.retire)
-        except Busy:
+                return taken and clean(self.files, self.keyring, wait_s, self._pool.retire)
+        except (Busy, WrongKey):  # somebody changed the key: the next operation says so
             return False
         except (StorageFull, Unavailable) as error:
             if not self._told_of_failure:

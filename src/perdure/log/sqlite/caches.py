@@ -18,11 +18,13 @@ import apsw
 from perdure.log.disk import create_private
 from perdure.log.protocol import CHECK_BYTES, Cached, Head
 from perdure.log.sqlite.access import Access
+from perdure.log.sqlite.ciphers import Cipher
 from perdure.log.sqlite.connections import open_file, rows_of, run
 from perdure.log.sqlite.failures import DriverError
 from perdure.log.sqlite.reading import read_head
 from perdure.log.sqlite.schema import CACHE
 from perdure.log.sqlite.scrubbing import drop_caches
+from perdure.log.sqlite.state import read_state
 
 WAIT_S = 0.05  # rather no cache than store.lock held while another process writes one
 PART_BYTES = 4 << 20  # about 10 ms of writing: no lock is held over 50 ms
@@ -97,7 +99,7 @@ def _at_head(
                 create_private(path)
             elif not path.exists():
                 return None
-            with _opened(path, write=write) as cache:
+            with _opened(path, access.keyring.present(db, read_state(db)), write=write) as cache:
                 return work(cache)
         except (apsw.BusyError, apsw.FullError, apsw.SQLError, OSError):
             return None  # SQLError: another process has created the file but not yet its tables
@@ -112,8 +114,8 @@ def _at_head(
 
 
 @contextmanager
-def _opened(path: Path, *, write: bool) -> Iterator[apsw.Connection]:
-    db = open_file(path, WAIT_S)
+def _opened(path: Path, cipher: Cipher, *, write: bool) -> Iterator[apsw.Connection]:
+    db = open_file(path, cipher, WAIT_S)
     try:
         # A cache may be lost but must leave no journal file behind; a scrub overwrites this file only.
         run(db, "PRAGMA journal_mode=MEMORY", "PRAGMA synchronous=OFF")

@@ -18,6 +18,7 @@ from perdure.log.sqlite.connections import Durability, rows_of
 from perdure.log.sqlite.creation import open_or_create
 from perdure.log.sqlite.failures import translated
 from perdure.log.sqlite.files import StoreFiles
+from perdure.log.sqlite.keys import KeyForm, checked_key
 from perdure.log.sqlite.purging import purge
 from perdure.log.sqlite.reading import (
     CHECKS,
@@ -60,6 +61,7 @@ class SqliteLog:
         path: Path,
         *,
         secret: bytes | None = None,
+        key: KeyForm | None = None,
         durability: Durability = "full",
         timeout_s: float = 30.0,
     ) -> SqliteLog:
@@ -68,11 +70,14 @@ class SqliteLog:
         Args:
             path: the directory; on a local disk (the logger `perdure.log` warns of a network one).
             secret: 32 bytes kept outside the store; None lets the store make and keep its own.
+            key: what the store is encrypted with: 32 bytes, or a passphrase as text, or the path of a file of
+                its owner's that holds either, or a function that returns one of them (called once, its
+                exceptions pass). None for a plain store.
             durability: "full" syncs at each append; "normal" may lose the last ones when power fails.
             timeout_s: how long an operation waits for others before it raises Busy.
 
         Raises:
-            WrongKey: another secret, or no store.
+            WrongKey: another secret, another key, a key too many or too few, or no store; nothing was written.
             Corrupt: records that were acknowledged are missing.
             InvalidRequest: an argument is wrong, or store.lock may be read by others.
             Unavailable: the files have a newer format, cannot be used, or SQLite came without its ciphers.
@@ -85,7 +90,7 @@ class SqliteLog:
             raise InvalidRequest(
                 f"durability must be 'full' or 'normal', got {durability!r}", field="durability"
             )
-        files = StoreFiles(_checked_path(path))
+        files, checked = StoreFiles(_checked_path(path)), checked_key(key)
         try:
             make_directory(files.directory)
             warn_of_network(files.directory)
@@ -93,8 +98,10 @@ class SqliteLog:
         except OSError as error:
             raise translated(error) from error
         try:
-            kept = open_or_create(files, secret, turn, timeout_s)
-            log = cls(Access(files, turn, kept, durability, timeout_s))
+            kept, cipher = open_or_create(files, secret, checked, turn, timeout_s)
+            log = cls(
+                Access(files, turn, secret=kept, cipher=cipher, durability=durability, timeout_s=timeout_s)
+            )
             log.spaces()  # the first connection checks that nothing is missing
             log._access.sweep()
         except BaseException:  # raised again: a log that did not open holds no files

@@ -108,7 +108,7 @@ def _build(
         building.put_keys(db)
 
     try:
-        create_generation(files, number, fill)
+        create_generation(files, number, access.keyring.cipher, fill)
         sync_file(files.generation(number))
         mark = HighWater(files.high_water(number))
         mark.write(building.last_row)

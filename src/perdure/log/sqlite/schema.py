@@ -52,7 +52,9 @@ CACHE = (
 head_place = Struct("<QQQQ").pack  # space, epoch, seq, erasures
 
 
-def check_version(db: apsw.Connection, schema: str, name: str, *, oldest: int = 1) -> None:
+def check_version(
+    db: apsw.Connection, schema: str, name: str, *, oldest: int = 1, newest: int = FORMAT_VERSION
+) -> None:
     """Raise unless the database attached as `schema` is a store's file of a version that we read.
 
     Raises:
@@ -62,10 +64,8 @@ def check_version(db: apsw.Connection, schema: str, name: str, *, oldest: int = 
     version = _pragma(db, schema, "user_version")
     if _pragma(db, schema, "application_id") != APPLICATION_ID:
         raise Corrupt(f"{name} is damaged, or no file of a Perdure store: restore a backup")
-    if version > FORMAT_VERSION:
-        raise Unavailable(
-            f"{name} has format {version}, this library reads up to {FORMAT_VERSION}: upgrade perdure"
-        )
+    if version > newest:
+        raise Unavailable(f"{name} has format {version}, this library reads up to {newest}: upgrade perdure")
     if version < oldest:
         raise Corrupt(f"{name} has format {version}, which there never was: restore a backup")
 

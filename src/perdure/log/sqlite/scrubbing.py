@@ -9,9 +9,11 @@ from contextlib import suppress
 import apsw
 
 from perdure.log.disk import erase, overwrite, sync_directory
+from perdure.log.sqlite.ciphers import Cipher
 from perdure.log.sqlite.connections import open_generation, open_lock, rows_of, run, using
 from perdure.log.sqlite.failures import DriverError, translated
 from perdure.log.sqlite.files import StoreFiles
+from perdure.log.sqlite.seals import Keyring
 from perdure.log.sqlite.state import State, read_state, write_state
 
 Change = Callable[[State], State]
@@ -63,7 +65,7 @@ def change_alone(files: StoreFiles, timeout_s: float, change: Change, retire: Re
             raise translated(error) from error
 
 
-def clean(files: StoreFiles, wait_s: float, retire: Retire) -> bool:
+def clean(files: StoreFiles, keyring: Keyring, wait_s: float, retire: Retire) -> bool:
     """Overwrite the write-ahead log, the caches and other generations; return False when readers do not let
     us within the wait.
 
@@ -74,22 +76,23 @@ def clean(files: StoreFiles, wait_s: float, retire: Retire) -> bool:
         retire: closes this process's idle connections to all generations but the one it is given.
     """
     try:
-        return _clean(files, wait_s, retire)
+        return _clean(files, keyring, wait_s, retire)
     except apsw.BusyError:
         return False
     except DriverError as error:
         raise translated(error) from error
 
 
-def _clean(files: StoreFiles, wait_s: float, retire: Retire) -> bool:
+def _clean(files: StoreFiles, keyring: Keyring, wait_s: float, retire: Retire) -> bool:
     with using(open_lock(files, wait_s)) as lock:
         run(lock, "PRAGMA main.synchronous=NORMAL", "BEGIN EXCLUSIVE")
         state = read_state(lock)
+        cipher = keyring.present(lock, state)
         # With store.lock exclusive no operation of any process is under way, so no reader needs the
         # write-ahead log or another generation, and nobody has a cache open.
         _sweep(files, state.generation, retire)
         if state.dirty:
-            if not _clear_write_ahead(files, state.generation):
+            if not _clear_write_ahead(files, state.generation, cipher):
                 return False
             _erase_caches(files)
             # Losing this commit only means cleaning again, so it syncs no more than keeps the file whole.
@@ -109,8 +112,8 @@ def _sweep(files: StoreFiles, generation: int, retire: Retire) -> None:
     sync_directory(files.directory)
 
 
-def _clear_write_ahead(files: StoreFiles, generation: int) -> bool:
-    with using(open_generation(files, generation, timeout_s=0)) as db:
+def _clear_write_ahead(files: StoreFiles, generation: int, cipher: Cipher) -> bool:
+    with using(open_generation(files, generation, cipher, timeout_s=0)) as db:
         busy, logged, moved = rows_of(db, "PRAGMA main.wal_checkpoint(RESTART)")[0]
         if busy or logged != moved:
             return False

@@ -32,7 +32,7 @@ PLAIN_STORE = (
     "the store is not encrypted, but a key was given: leave the key out, or encrypt the store by rekey"
 )
 OTHER_KEY = "the store is encrypted with another key: give that one"
-NOT_A_PASSPHRASE = (
+BYTES_WANTED = (
     "the store is encrypted with another key, one of 32 bytes, but a passphrase was given: give those bytes, or "
     "the file that holds them"
 )
@@ -73,7 +73,8 @@ def find_seal(db: apsw.Connection) -> Seal | None:
         Corrupt: the row is missing or damaged.
         Unavailable: the store uses a cipher that this library does not.
     """
-    if list(db.execute("PRAGMA main.user_version"))[0][0] != SEALED_VERSION:
+    [(version,)] = list(db.execute("PRAGMA main.user_version"))
+    if version != SEALED_VERSION:
         return None
     rows = list(db.execute(_WHOLE))
     if len(rows) != 1 or [type(column) for column in rows[0]] != [str, str, *[bytes] * 5]:
@@ -120,7 +121,7 @@ def unsealed(seal: Seal | None, key: Key | None, state: State) -> Cipher:
     if key is None:
         raise WrongKey(NO_KEY)
     if key.is_passphrase and seal.derivation == RAW:
-        raise WrongKey(NOT_A_PASSPHRASE)
+        raise WrongKey(BYTES_WANTED)
     cipher = key.cipher(seal.derivation, seal.salt)
     if not seal.is_of(cipher, state):
         raise WrongKey(OTHER_KEY)
@@ -132,6 +133,11 @@ class Keyring:
 
     def __init__(self, cipher: Cipher) -> None:
         self._ciphers = (cipher,)
+
+    @property
+    def cipher(self) -> Cipher:
+        """The cipher of the store when it was last settled; the present one for whoever has the writer's turn."""
+        return self._ciphers[0]
 
     def present(self, db: apsw.Connection, state: State) -> Cipher:
         """Return the cipher of the generation that this state names, read in the same transaction.
