@@ -13,6 +13,8 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
+from perdure.model.finding import Finding as Finding  # noqa: PLC0414 - part of the protocol
+
 CHECK_BYTES = 16  # blake2b-128 of a row: enough to catch any accident, small beside the text
 KEY_BYTES = 16  # keyed blake2b-128 of an id: collisions are confirmed on the record
 SECRET_BYTES = 32
@@ -80,14 +82,6 @@ class Purged(NamedTuple):
     records: int  # how many there are now
     dropped: int  # how many fewer than before, erased ones included
     pending: bool
-
-
-class Finding(NamedTuple):
-    """Something that a verification found wrong, where, and what to do. No text of anybody's."""
-
-    message: str
-    space: int | None = None
-    seq: int | None = None
 
 
 class Log(Protocol):
