@@ -18,7 +18,7 @@ from perdure.log.sqlite.files import HighWater, StoreFiles
 from perdure.log.sqlite.reading import check_whole
 from perdure.log.sqlite.schema import check_version
 from perdure.log.sqlite.scrubbing import Change, change_alone, clean, mark_dirty
-from perdure.log.sqlite.seals import Keyring
+from perdure.log.sqlite.seals import Keyring, replace_cipher
 from perdure.log.sqlite.state import STATE, damaged_lock, present
 from perdure.log.sqlite.turns import WriterTurn
 from perdure.log.sqlite.writing import Writing
@@ -44,7 +44,7 @@ class Access:
         self.secret = secret
         self.keyring = Keyring(cipher)
         self.admits_damage = (
-            False  # set by a verification of what could not be opened otherwise; no writes then
+            False  # set for a verification of what cannot be opened otherwise; no writes then
         )
         self._durability = durability
         self._timeout_s = timeout_s
@@ -129,9 +129,18 @@ class Access:
             self.files, self._timeout_s, lambda state: state._replace(dirty=True), retire=self._pool.retire
         )
 
-    def switch(self, change: Change) -> None:
-        """Change the row of store.lock while no operation is under way. The caller has the writer's turn."""
-        change_alone(self.files, self._timeout_s, change)
+    def switch(self, change: Change, cipher: Cipher | None) -> None:
+        """Change the row of store.lock, and the store's cipher where one is given, while no operation is under
+        way. The caller has the writer's turn."""
+        if cipher is None:
+            change_alone(self.files, self._timeout_s, change)
+            return
+        # Threads of this process may see the switch before it returns; where it fails, both stay known.
+        self.keyring.admit(cipher)
+        change_alone(
+            self.files, self._timeout_s, change, then=lambda db: replace_cipher(db, cipher, self.secret)
+        )
+        self.keyring.settle(cipher)
 
     def end_purge(self) -> bool:
         """Clean; return whether nothing is left, as `clean` does."""

@@ -7,7 +7,7 @@ store.lock alone, never overwrites a file that somebody has open.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from hashlib import blake2b
 from pathlib import Path
@@ -15,8 +15,9 @@ from typing import NamedTuple, TypeVar
 
 import apsw
 
+from perdure.errors import WrongKey
 from perdure.log.disk import create_private
-from perdure.log.protocol import CHECK_BYTES, Cached, Head
+from perdure.log.protocol import CHECK_BYTES, Cached, Finding, Head
 from perdure.log.sqlite.access import Access
 from perdure.log.sqlite.ciphers import Cipher
 from perdure.log.sqlite.connections import open_file, rows_of, run
@@ -36,8 +37,13 @@ _NEWEST = (
     "SELECT id, seq, digest, parts, ck FROM snap WHERE space = ? AND name = ? AND epoch = ? AND erasures = ? "
     "AND parts > 0 ORDER BY id DESC LIMIT 1"
 )
+_PUBLISHED = (
+    "SELECT id, space, name, epoch, seq, erasures, digest, parts, ck FROM snap WHERE parts > 0 ORDER BY id"
+)
 
 Result = TypeVar("Result")
+
+_HARMLESS = "nothing is lost, it is dropped and made anew when it is used next"
 
 
 class _Snapshot(NamedTuple):
@@ -49,6 +55,11 @@ class _Snapshot(NamedTuple):
 
 def put(access: Access, space: int, name: str, cached: Cached) -> None:
     """Write a snapshot; in silence nothing, when the space moved on or the cache cannot be used."""
+    with suppress(WrongKey):  # others changed the key: their generation has caches of its own
+        _put(access, space, name, cached)
+
+
+def _put(access: Access, space: int, name: str, cached: Cached) -> None:
     head, blob = cached
     check = _check(space, name, head, blob)
     parts = max(1, -(-len(blob) // PART_BYTES))
@@ -80,6 +91,42 @@ def get(access: Access, space: int, name: str) -> Cached | None:
         drop_caches(access.files)
         return None
     return Cached(snapshot.head, blob)
+
+
+def findings(access: Access) -> Iterator[Finding]:
+    """Yield what is damaged among the snapshots of the present generation; nothing is dropped for it.
+
+    A cache that another process has in use is passed over.
+    """
+    for row in _seen(access, lambda db: rows_of(db, _PUBLISHED)) or ():
+        if isinstance(row, Finding):
+            yield row
+            continue
+        number, space, name, epoch, seq, erasures, digest, parts, check = row
+        blob: list[bytes] = []
+        for position in range(parts if type(parts) is int else 0):
+            part = _seen(access, partial(_get_part, place=(number, position)))
+            blob.append(part if isinstance(part, bytes) else b"")
+        if _check(space, name, Head(epoch, seq, erasures, digest), b"".join(blob)) != check:
+            yield Finding(f"a kept state of space {space} is damaged: {_HARMLESS}", space)
+
+
+def _seen(access: Access, work: Callable[[apsw.Connection], Result]) -> Result | list[Finding] | None:
+    """Run `work` on the cache file; None where there is none or it is in use, a finding where it is damaged."""
+
+    def guarded(db: apsw.Connection, generation: int) -> Result | list[Finding] | None:
+        path = access.files.cache(generation)
+        if not path.exists():
+            return None
+        try:
+            with _opened(path, access.keyring.present(db, read_state(db)), write=False) as cache:
+                return work(cache)
+        except apsw.BusyError:
+            return None
+        except DriverError:
+            return [Finding(f"{path.name} is damaged: {_HARMLESS}")]
+
+    return access.look(guarded)
 
 
 def _at_head(

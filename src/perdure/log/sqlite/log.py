@@ -11,9 +11,10 @@ import apsw
 from perdure.errors import Conflict, Corrupt, InvalidRequest, Moved, NotFound, Unavailable
 from perdure.log.digests import ERASED_CHECK, check_batch, check_key, digest_bytes, digest_sum
 from perdure.log.disk import make_directory, warn_of_network
-from perdure.log.protocol import EMPTY, Batch, Cached, Entry, Head, Progress, Purged, Rewrite
+from perdure.log.protocol import EMPTY, Batch, Cached, Entry, Finding, Head, Progress, Purged, Rewrite
 from perdure.log.sqlite import caches
 from perdure.log.sqlite.access import Access
+from perdure.log.sqlite.ciphers import PLAIN
 from perdure.log.sqlite.connections import Durability, rows_of
 from perdure.log.sqlite.creation import open_or_create
 from perdure.log.sqlite.failures import translated
@@ -37,6 +38,7 @@ from perdure.log.sqlite.reading import (
     verified_rows,
 )
 from perdure.log.sqlite.turns import WriterTurn, process_lock
+from perdure.log.sqlite.verifying import findings
 from perdure.log.sqlite.writing import Writing
 
 SCRUB_WAIT_S = 0.2  # how long one scrub may keep readers out while it waits for those that are reading
@@ -64,6 +66,7 @@ class SqliteLog:
         key: KeyForm | None = None,
         durability: Durability = "full",
         timeout_s: float = 30.0,
+        admits_damage: bool = False,
     ) -> SqliteLog:
         """Open the store in a directory, creating both where there is nothing.
 
@@ -75,6 +78,7 @@ class SqliteLog:
                 exceptions pass). None for a plain store.
             durability: "full" syncs at each append; "normal" may lose the last ones when power fails.
             timeout_s: how long an operation waits for others before it raises Busy.
+            admits_damage: open a store that has lost records as well, to verify it and for nothing else.
 
         Raises:
             WrongKey: another secret, another key, a key too many or too few, or no store; nothing was written.
@@ -99,11 +103,13 @@ class SqliteLog:
             raise translated(error) from error
         try:
             kept, cipher = open_or_create(files, secret, checked, turn, timeout_s)
-            log = cls(
-                Access(files, turn, secret=kept, cipher=cipher, durability=durability, timeout_s=timeout_s)
+            access = Access(
+                files, turn, secret=kept, cipher=cipher, durability=durability, timeout_s=timeout_s
             )
-            log.spaces()  # the first connection checks that nothing is missing
-            log._access.sweep()
+            log, access.admits_damage = cls(access), admits_damage
+            if not admits_damage:
+                log.spaces()  # the first connection checks that nothing is missing
+                access.sweep()
         except BaseException:  # raised again: a log that did not open holds no files
             turn.close()
             raise
@@ -188,6 +194,27 @@ class SqliteLog:
         self._access.check_open()
         with self._access.turn.shared_with_caller():
             return purge(self._access, rewrite, self.read, progress)
+
+    def verify(self, *, quick: bool = False, progress: Progress | None = None) -> Iterator[Finding]:
+        self._access.check_open()
+        return findings(self._access, quick=quick, progress=progress)
+
+    def rekey(self, rewrite: Rewrite, key: KeyForm | None, progress: Progress | None = None) -> Purged:
+        """Purge the store, as `purge` does, into files under another key.
+
+        Whoever else has the store open must open it again: its next operation raises WrongKey.
+
+        Args:
+            key: in any form that `open` takes; None leaves the store plain.
+
+        Raises:
+            InvalidRequest: the key is wrong.
+        """
+        self._access.check_open()
+        checked = checked_key(key)
+        cipher = PLAIN if checked is None else checked.new_cipher()
+        with self._access.turn.shared_with_caller():
+            return purge(self._access, rewrite, self.read, progress, cipher)
 
     def put_cache(self, space: int, name: str, cached: Cached) -> None:
         caches.put(self._access, space, name, cached)
