@@ -16,3 +16,9 @@ class TestSqliteLogWithSecretFromOutside(LogSpec):
     @pytest.fixture
     def reopen(self, tmp_path):
         return lambda: SqliteLog.open(tmp_path / "store", secret=b"s" * 32, durability="normal")
+
+
+class TestEncryptedSqliteLog(LogSpec):
+    @pytest.fixture
+    def reopen(self, tmp_path):
+        return lambda: SqliteLog.open(tmp_path / "store", key=b"k" * 32)

@@ -24,11 +24,14 @@ from perdure.log.digests import advance, checksums
 from perdure.log.disk import sync_directory, sync_file
 from perdure.log.protocol import EMPTY, Entry, Head, Progress, Purged, Read, Rewrite, Rewritten
 from perdure.log.sqlite.access import Access
+from perdure.log.sqlite.ciphers import Cipher
 from perdure.log.sqlite.connections import rows_of
 from perdure.log.sqlite.creation import create_generation
 from perdure.log.sqlite.failures import DriverError, translated
 from perdure.log.sqlite.files import HighWater
 from perdure.log.sqlite.reading import HEADS, head_check, parsed_head, stored_key
+from perdure.log.sqlite.seals import Keyring
+from perdure.log.sqlite.state import read_state
 
 CHUNK_ROWS = 1000  # rows that are hashed and inserted at once
 PASSES = 2  # that a rewrite usually makes over a space: progress counts them
@@ -37,20 +40,28 @@ SPACE_NAMES = "SELECT r.space, k.h FROM log.key k JOIN log.rec r ON r.rid = k.ri
 ReadSpace = Callable[[int, int, int], Iterator[Entry]]
 
 
-def purge(access: Access, rewrite: Rewrite, read: ReadSpace, progress: Progress | None) -> Purged:
+def purge(
+    access: Access,
+    rewrite: Rewrite,
+    read: ReadSpace,
+    progress: Progress | None,
+    cipher: Cipher | None = None,
+) -> Purged:
     """Purge the store as `Log.purge` says. The caller has the writer's turn.
 
     Args:
         read: the log's own `read`.
+        cipher: what the store is written under from then on; None for what it is written under now.
     """
     access.begin_purge()
     try:
-        source = access.view(_Source)
+        source = access.view(partial(_Source, access.keyring))
         target = source.generation + 1
         counter = _Counter(source, progress)
-        written = _build(access, source, partial(_read_counted, read, counter), rewrite)
+        again = partial(_read_counted, read, counter)
+        written = _build(access, source, cipher or source.cipher, again, rewrite)
         counter.end()
-        access.switch(lambda state: state._replace(generation=target))
+        access.switch(lambda state: state._replace(generation=target), cipher)
     except BaseException:  # raised again: whatever ends a purge before its switch, its half store must go
         access.end_purge()
         raise
@@ -59,10 +70,11 @@ def purge(access: Access, rewrite: Rewrite, read: ReadSpace, progress: Progress 
 
 
 class _Source:
-    """The spaces of the generation that is rewritten: their heads, ascending, and the hashes of their names."""
+    """The generation that is rewritten: its spaces' heads, ascending, and the hashes of their names."""
 
-    def __init__(self, db: apsw.Connection, generation: int) -> None:
+    def __init__(self, keyring: Keyring, db: apsw.Connection, generation: int) -> None:
         self.generation = generation
+        self.cipher = keyring.present(db, read_state(db))
         self.heads = {space: parsed_head(space, generation, row) for space, *row in rows_of(db, HEADS)}
         self.names: dict[int, bytes] = dict(rows_of(db, SPACE_NAMES))
         self.records = sum(head.seq for head in self.heads.values())
@@ -94,6 +106,7 @@ def _read_counted(read: ReadSpace, counter: _Counter, space: int, head: Head) ->
 def _build(
     access: Access,
     source: _Source,
+    cipher: Cipher,
     read: Callable[[int, Head], Iterator[Entry]],
     rewrite: Rewrite,
 ) -> int:
@@ -108,7 +121,7 @@ def _build(
         building.put_keys(db)
 
     try:
-        create_generation(files, number, access.keyring.cipher, fill)
+        create_generation(files, number, cipher, fill)
         sync_file(files.generation(number))
         mark = HighWater(files.high_water(number))
         mark.write(building.last_row)

@@ -36,11 +36,19 @@ def mark_dirty(files: StoreFiles, timeout_s: float) -> None:
         raise translated(error) from error
 
 
-def change_alone(files: StoreFiles, timeout_s: float, change: Change, retire: Retire | None = None) -> None:
+def change_alone(
+    files: StoreFiles,
+    timeout_s: float,
+    change: Change,
+    *,
+    retire: Retire | None = None,
+    then: Callable[[apsw.Connection], None] = lambda _: None,
+) -> None:
     """Change the row of store.lock while no operation of any process is under way.
 
     Args:
         retire: given to first sweep what lies about of other generations.
+        then: what else is done to store.lock in the same transaction, after the change.
 
     Raises:
         Busy: others kept store.lock.
@@ -55,6 +63,7 @@ def change_alone(files: StoreFiles, timeout_s: float, change: Change, retire: Re
                 if retire is not None:
                     _sweep(files, state.generation, retire)
                 write_state(db, change(state))
+                then(db)
                 run(db, "COMMIT")
             return
         except apsw.BusyError as error:

@@ -134,11 +134,6 @@ class Keyring:
     def __init__(self, cipher: Cipher) -> None:
         self._ciphers = (cipher,)
 
-    @property
-    def cipher(self) -> Cipher:
-        """The cipher of the store when it was last settled; the present one for whoever has the writer's turn."""
-        return self._ciphers[0]
-
     def present(self, db: apsw.Connection, state: State) -> Cipher:
         """Return the cipher of the generation that this state names, read in the same transaction.
 
@@ -159,7 +154,7 @@ class Keyring:
         self._ciphers = (*self._ciphers, cipher)
 
     def settle(self, cipher: Cipher) -> None:
-        """Know this one only: once that transaction is over, one way or the other."""
+        """Know this one only: once that transaction has made it the store's."""
         self._ciphers = (cipher,)
 
 
