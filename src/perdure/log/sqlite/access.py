@@ -47,7 +47,7 @@ class Access:
             False  # set for a verification of what cannot be opened otherwise; no writes then
         )
         self._durability = durability
-        self._timeout_s = timeout_s
+        self.timeout_s = timeout_s
         self._guard = Lock()
         self._told_of_failure = False
         self._witness: tuple[int, HighWater] | None = None  # of the generation that was checked last
@@ -105,7 +105,7 @@ class Access:
 
     def mark_dirty(self) -> None:
         """Make durable that an erasure is under way. The caller has the writer's turn."""
-        mark_dirty(self.files, self._timeout_s)
+        mark_dirty(self.files, self.timeout_s)
 
     def clean(self, wait_s: float) -> bool:
         """Clean what erasures left; return False when others did not let us within the wait, or the disk.
@@ -126,25 +126,25 @@ class Access:
     def begin_purge(self) -> None:
         """Sweep, and make durable that there is something to clean. The caller has the writer's turn."""
         change_alone(
-            self.files, self._timeout_s, lambda state: state._replace(dirty=True), retire=self._pool.retire
+            self.files, self.timeout_s, lambda state: state._replace(dirty=True), retire=self._pool.retire
         )
 
     def switch(self, change: Change, cipher: Cipher | None) -> None:
         """Change the row of store.lock, and the store's cipher where one is given, while no operation is under
         way. The caller has the writer's turn."""
         if cipher is None:
-            change_alone(self.files, self._timeout_s, change)
+            change_alone(self.files, self.timeout_s, change)
             return
         # Threads of this process may see the switch before it returns; where it fails, both stay known.
         self.keyring.admit(cipher)
         change_alone(
-            self.files, self._timeout_s, change, then=lambda db: replace_cipher(db, cipher, self.secret)
+            self.files, self.timeout_s, change, then=lambda db: replace_cipher(db, cipher, self.secret)
         )
         self.keyring.settle(cipher)
 
     def end_purge(self) -> bool:
         """Clean; return whether nothing is left, as `clean` does."""
-        return self.clean(self._timeout_s)
+        return self.clean(self.timeout_s)
 
     def sweep(self) -> None:
         """Clean at once if another generation lies about and nobody is at work on it."""

@@ -30,6 +30,10 @@ class StoreFiles:
     def next_writer(self) -> Path:
         return self.directory / "writer.next"
 
+    @property
+    def backup(self) -> Path:
+        return self.directory / "backup.lock"
+
     def generation(self, number: int) -> Path:
         return self.directory / f"gen-{number}.db"
 

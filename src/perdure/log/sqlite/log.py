@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import apsw
@@ -14,6 +14,7 @@ from perdure.log.disk import make_directory, warn_of_network
 from perdure.log.protocol import EMPTY, Batch, Cached, Entry, Finding, Head, Progress, Purged, Rewrite
 from perdure.log.sqlite import caches
 from perdure.log.sqlite.access import Access
+from perdure.log.sqlite.backup import alone, back_up, noted, put_note
 from perdure.log.sqlite.ciphers import PLAIN
 from perdure.log.sqlite.connections import Durability, rows_of
 from perdure.log.sqlite.creation import open_or_create
@@ -191,8 +192,7 @@ class SqliteLog:
         return self._access.dirty()
 
     def purge(self, rewrite: Rewrite, progress: Progress | None = None) -> Purged:
-        self._access.check_open()
-        with self._access.turn.shared_with_caller():
+        with self._purging():
             return purge(self._access, rewrite, self.read, progress)
 
     def verify(self, *, quick: bool = False, progress: Progress | None = None) -> Iterator[Finding]:
@@ -210,11 +210,33 @@ class SqliteLog:
         Raises:
             InvalidRequest: the key is wrong.
         """
-        self._access.check_open()
         checked = checked_key(key)
         cipher = PLAIN if checked is None else checked.new_cipher()
-        with self._access.turn.shared_with_caller():
+        with self._purging():
             return purge(self._access, rewrite, self.read, progress, cipher)
+
+    @contextmanager
+    def _purging(self) -> Iterator[None]:
+        self._access.check_open()
+        # Backups are kept out first: waiting for one must not keep writers from their turn.
+        with alone(self._access.files, self._access.timeout_s), self._access.turn.shared_with_caller():
+            yield
+
+    def backup(self, directory: Path, progress: Progress | None = None) -> None:
+        back_up(self._access, _checked_path(directory, "directory"), _read_whole, progress)
+
+    def note_backup(self, at: int) -> None:
+        """Note the moment (milliseconds) at which a backup is begun; before it is, so that none goes unnoted."""
+        self._access.check_open()
+        put_note(self._access, at)
+
+    def backups(self) -> list[int]:
+        """Return the moments that were noted, in the order of their noting.
+
+        Raises:
+            Corrupt: store.lock is damaged.
+        """
+        return self._access.look(lambda db, _: noted(db))
 
     def put_cache(self, space: int, name: str, cached: Cached) -> None:
         caches.put(self._access, space, name, cached)
@@ -318,19 +340,27 @@ class _Whole:
             )
 
 
-def _checked_path(path: Path) -> Path:
+def _read_whole(access: Access) -> None:
+    """Read every record that there is; raises Corrupt where they do not add up."""
+    log = SqliteLog(access)
+    for space in log.spaces():
+        for _ in log.read(space, 0, log.head(space).seq):
+            pass
+
+
+def _checked_path(path: Path, field: str = "path") -> Path:
     """Return the path as an absolute one; raise InvalidRequest when no file can have it."""
     told = str(path)
     if "\0" in told:
-        raise InvalidRequest("path has a character of value 0, which no path may have", field="path")
+        raise InvalidRequest(f"{field} has a character of value 0, which no path may have", field=field)
     try:
         whole = Path(path).absolute()
         str(whole).encode("utf-8")
     except UnicodeEncodeError as error:
         raise InvalidRequest(
-            "path has a character that UTF-8 cannot encode, or lies in a directory whose name has one: give "
+            f"{field} has a character that UTF-8 cannot encode, or lies in a directory whose name has one: give "
             "another",
-            field="path",
+            field=field,
         ) from error
     except OSError as error:  # the present directory is gone
         raise translated(error) from error
