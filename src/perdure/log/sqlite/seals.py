@@ -18,7 +18,7 @@ from perdure.log.sqlite.state import State, damaged_lock, read_state, write_stat
 PLAIN_VERSION = 1  # user_version of store.lock; equal to that of a store from before there were ciphers
 SEALED_VERSION = 2  # an older library must not take an encrypted store for one without its secret
 NONCE_BYTES = 32
-_TABLE = (
+TABLE = (
     "CREATE TABLE IF NOT EXISTS main.cipher(id INTEGER PRIMARY KEY CHECK (id = 1), name TEXT NOT NULL, "
     "derivation TEXT NOT NULL, salt BLOB NOT NULL, nonce BLOB NOT NULL, wrapped BLOB NOT NULL, "
     "tag BLOB NOT NULL, ck BLOB NOT NULL)"
@@ -97,7 +97,7 @@ def replace_cipher(db: apsw.Connection, cipher: Cipher, secret: bytes) -> None:
     state, seal = read_state(db), find_seal(db)
     kept = state.secret is not None or (seal is not None and seal.wrapped != b"")
     if cipher.encrypts:
-        db.execute(_TABLE)
+        db.execute(TABLE)
         made = _new_seal(cipher, secret if kept else b"", state.verifier)
         db.execute(_PUT, (*made, made.check))
         write_state(db, state._replace(secret=None))

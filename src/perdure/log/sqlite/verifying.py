@@ -23,6 +23,7 @@ from perdure.log.sqlite.connections import rows_of, run, see_lock, using
 from perdure.log.sqlite.files import StoreFiles
 from perdure.log.sqlite.reading import CHUNK_ROWS, HEADS, parsed_head
 from perdure.log.sqlite.schema import check_version
+from perdure.log.sqlite.seals import SEALED_VERSION, find_seal
 from perdure.log.sqlite.state import STATE, read_state
 from perdure.log.sqlite.verifying_rows import Purged, RowCheck, advised
 
@@ -92,7 +93,8 @@ class _Look:
     def _lock(self) -> Iterator[Finding]:
         def work(db: apsw.Connection) -> list[Any]:
             read_state(db)
-            check_version(db, "main", self.access.files.lock.name)
+            check_version(db, "main", self.access.files.lock.name, newest=SEALED_VERSION)
+            find_seal(db)
             check_version(db, "log", self.access.files.generation(self.generation).name)
             return rows_of(db, "PRAGMA main.integrity_check(3)")
 
