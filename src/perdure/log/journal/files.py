@@ -1,0 +1,203 @@
+"""The files of a journal: their names, the pointer to the present one, the secret, the mark of what was acknowledged."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from hashlib import blake2b
+from hmac import compare_digest
+from pathlib import Path
+from struct import Struct
+from typing import NamedTuple
+
+from perdure.errors import Corrupt, Unavailable
+from perdure.log.disk import check_private, open_private, size_bytes, sync
+from perdure.log.protocol import CHECK_BYTES, SECRET_BYTES
+
+UNFINISHED = 0  # the generation while a store is being created
+POINTER_VERSION = 1
+_POINTER = re.compile(
+    rb'(\{"v":(\d{1,9}),"generation":(\d{1,19}),"epoch":(\d{1,19}),"backups":\[([0-9,-]*)\],"sha":")'
+    rb'([0-9a-f]{32})"\}\n'
+)
+_GENERATION = re.compile(r"journal-(\d{1,19})\.(?:jsonl|mark)")
+_MARK = Struct("<Q")
+
+
+@dataclass(frozen=True, slots=True)
+class JournalFiles:
+    """The names within a journal's directory. Generation numbers start at 1."""
+
+    directory: Path
+
+    @property
+    def lock(self) -> Path:
+        return self.directory / "journal.lock"
+
+    @property
+    def pointer(self) -> Path:
+        return self.directory / "journal.current"
+
+    @property
+    def next_pointer(self) -> Path:
+        return self.directory / "journal.current.new"
+
+    @property
+    def key(self) -> Path:
+        return self.directory / "journal.key"
+
+    def generation(self, number: int) -> Path:
+        return self.directory / f"journal-{number}.jsonl"
+
+    def mark(self, number: int) -> Path:
+        return self.directory / f"journal-{number}.mark"
+
+    def others(self, number: int) -> list[Path]:
+        """Return the files of every generation but this one."""
+        return [path for path, generation in self._generations() if generation != number]
+
+    def any(self) -> bool:
+        """Whether there is any file that only a journal has, however much of it is lost."""
+        kept = (self.pointer, self.key)
+        return any(os.path.lexists(path) for path in kept) or any(self._generations())
+
+    def size_bytes(self) -> int:
+        kept = (self.pointer, self.key)
+        return sum(map(size_bytes, kept)) + sum(size_bytes(path) for path, _ in self._generations())
+
+    def _generations(self) -> Iterator[tuple[Path, int]]:
+        for path in sorted(self.directory.glob("journal-*")):
+            found = _GENERATION.fullmatch(path.name)
+            if found is not None:
+                yield path, int(found[1])
+
+
+class Pointer(NamedTuple):
+    """What is kept outside of the generations, so that their bytes do not depend on it."""
+
+    generation: int  # the one that is the store
+    epoch: int = 0
+    backups: tuple[int, ...] = ()  # the moments (ms) at which copies were noted, in the order they were
+
+
+def read_pointer(files: JournalFiles) -> Pointer:
+    """Return what journal.current says.
+
+    Raises:
+        Corrupt: it is damaged.
+        Unavailable: a newer build wrote it.
+    """
+    raw = files.pointer.read_bytes()
+    found = _POINTER.fullmatch(raw)
+    if found is None or not compare_digest(_pointer_digest(found[1]), found[6]):
+        raise Corrupt("journal.current is damaged: restore it, or the whole directory, from a backup")
+    if int(found[2]) != POINTER_VERSION:
+        raise Unavailable(
+            f"journal.current has format {int(found[2])}, this library reads up to {POINTER_VERSION}: upgrade "
+            "perdure"
+        )
+    return Pointer(int(found[3]), int(found[4]), tuple(map(int, found[5].split(b",") if found[5] else ())))
+
+
+def write_pointer(files: JournalFiles, pointer: Pointer) -> None:
+    """Put a pointer in place of the other in one step: all is old before it and new after it.
+
+    Durable only once the directory is synced.
+    """
+    backups = ",".join(map(str, pointer.backups)).encode()
+    before = b'{"v":%d,"generation":%d,"epoch":%d,"backups":[%b],"sha":"' % (
+        POINTER_VERSION,
+        pointer.generation,
+        pointer.epoch,
+        backups,
+    )
+    write_new(files.next_pointer, b'%b%b"}\n' % (before, _pointer_digest(before)))
+    os.replace(files.next_pointer, files.pointer)
+
+
+def _pointer_digest(before: bytes) -> bytes:
+    return blake2b(before, digest_size=CHECK_BYTES, person=b"journal pointer").hexdigest().encode()
+
+
+def write_key(files: JournalFiles, secret: bytes) -> None:
+    """Keep the secret beside the journal."""
+    write_new(files.key, secret.hex().encode() + b"\n")
+
+
+def read_key(files: JournalFiles) -> bytes:
+    """Return the secret that lies beside the journal.
+
+    Raises:
+        Corrupt: it is missing or damaged.
+        InvalidRequest: others than the owner may read it.
+    """
+    try:
+        check_private(files.key)
+        raw = files.key.read_bytes()
+    except FileNotFoundError as error:
+        raise Corrupt("journal.key is missing beside its journal: restore it from a backup") from error
+    try:
+        secret = bytes.fromhex(raw.decode("ascii"))
+    except ValueError as error:
+        raise damaged_key() from error
+    if secret.hex().encode() + b"\n" != raw or len(secret) != SECRET_BYTES:
+        raise damaged_key()
+    return secret
+
+
+def damaged_key() -> Corrupt:
+    return Corrupt("journal.key is damaged, or of another journal: restore it from a backup")
+
+
+def missing_pointer() -> Corrupt:
+    return Corrupt(
+        "journal.current is missing beside other files of a journal: restore it, or the whole directory, from a "
+        "backup"
+    )
+
+
+class Mark:
+    """How many lines of a generation were acknowledged, in 8 bytes beside it.
+
+    A journal whose end was lost looks like one whose end was never written; this file is the witness. It is
+    written after each sync and not synced itself: it may lag behind the journal, never run ahead of it.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._descriptor = open_private(path)
+
+    def read(self) -> int:
+        """Return the number of lines, 0 when none was written."""
+        os.lseek(self._descriptor, 0, os.SEEK_SET)
+        raw = os.read(self._descriptor, _MARK.size)
+        return int(_MARK.unpack(raw)[0]) if len(raw) == _MARK.size else 0
+
+    def write(self, lines: int) -> None:
+        os.lseek(self._descriptor, 0, os.SEEK_SET)
+        os.write(self._descriptor, _MARK.pack(lines))
+
+    def sync(self) -> None:
+        sync(self._descriptor)
+
+    def close(self) -> None:
+        os.close(self._descriptor)
+
+
+def write_new(path: Path, data: bytes) -> None:
+    """Write a small file and sync it, over whatever was left there; its name is not durable yet."""
+    path.unlink(missing_ok=True)
+    descriptor = open_private(path)
+    try:
+        write_all(descriptor, data)
+        sync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def write_all(descriptor: int, data: bytes) -> None:
+    """Write all of it where the file stands; on an error a part may have been written."""
+    left = memoryview(data)
+    while left:
+        left = left[os.write(descriptor, left) :]
