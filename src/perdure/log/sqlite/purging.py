@@ -160,7 +160,7 @@ class _Building:
 
     def _insert(self, db: apsw.Connection, space: int, head: Head, chunk: Sequence[Rewritten]) -> Head:
         checks = checksums(space, head.seq, [record.data for record in chunk])
-        rows = []
+        rows: list[tuple[int, int, int, bytes, bytes]] = []
         for record, check in zip(chunk, checks, strict=True):
             self.last_row += 1
             rows.append((self.last_row, space, head.seq + len(rows) + 1, record.data, check))

@@ -132,7 +132,7 @@ class Keyring:
     """The cipher that an open log knows, and while it changes the key also the next one. Thread-safe."""
 
     def __init__(self, cipher: Cipher) -> None:
-        self._ciphers = (cipher,)
+        self._ciphers: tuple[Cipher, ...] = (cipher,)
 
     def present(self, db: apsw.Connection, state: State) -> Cipher:
         """Return the cipher of the generation that this state names, read in the same transaction.
