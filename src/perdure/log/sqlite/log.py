@@ -21,6 +21,7 @@ from perdure.log.sqlite.creation import open_or_create
 from perdure.log.sqlite.failures import translated
 from perdure.log.sqlite.files import StoreFiles
 from perdure.log.sqlite.keys import KeyForm, checked_key
+from perdure.log.sqlite.measuring import reclaimable_bytes
 from perdure.log.sqlite.purging import purge
 from perdure.log.sqlite.reading import (
     CHECKS,
@@ -248,6 +249,13 @@ class SqliteLog:
         self._access.check_open()
         try:
             return self._access.files.size_bytes()
+        except OSError as error:
+            raise translated(error) from error
+
+    def reclaimable_bytes(self) -> int:
+        self._access.check_open()
+        try:
+            return reclaimable_bytes(self._access)
         except OSError as error:
             raise translated(error) from error
 
