@@ -11,12 +11,13 @@ PerdureError
 ├── StorageFull         the disk is full
 ├── WrongKey            the store cannot be opened with this key
 ├── Corrupt             stored bytes are not what was written
+├── ImportFailed        an import or a copy did not come to its end; `committed` says what of it is stored
 └── Moved               (between log and reader) the head moved on under a point read
 """
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 
 class PerdureError(Exception):
@@ -113,6 +114,27 @@ class Corrupt(PerdureError):
     ) -> None:
         super().__init__(message, generation=generation, space=space, seq=seq)
         self.generation, self.space, self.seq = generation, space, seq
+
+
+class ImportFailed(PerdureError):
+    """An import or a copy did not come to its end.
+
+    `committed` says whether anything of it is stored: "yes", "no", or "unknown" where the write itself was
+    interrupted. What may be stored was not tried again; repeating the import stores what is missing.
+    """
+
+    code = "import_failed"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        committed: Literal["yes", "no", "unknown"],
+        field: str | None = None,
+        **details: Any,
+    ) -> None:
+        super().__init__(message, field=field, committed=committed, **details)
+        self.committed = committed
 
 
 class Moved(PerdureError):

@@ -1,0 +1,175 @@
+"""From records to the lines of an export."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from perdure.log.records import (
+    AnnotationRecord,
+    BlockRecord,
+    EndRecord,
+    FactRecord,
+    HideRecord,
+    LinkRecord,
+    ReceiptItem,
+    ReceiptRecord,
+    Record,
+    SpaceRecord,
+    UseRecord,
+)
+from perdure.log.records import SourceFields as SourceRecord
+from perdure.temporal.columns import BEGINNING
+from perdure.transfer.lines import (
+    NOTHING,
+    NUMBERS_MAX,
+    AnnotationLine,
+    Beginning,
+    BlockLine,
+    DocumentLine,
+    EndLine,
+    FactLine,
+    HiddenLine,
+    ItemFields,
+    LinkLine,
+    ReceiptLine,
+    RecordLine,
+    RetractionLine,
+    SourceFields,
+    SpaceLine,
+    UseLine,
+)
+
+
+def space_line(record: SpaceRecord, *, blocks: bool) -> SpaceLine:
+    return SpaceLine(
+        record.principal,
+        record.scope,
+        record.profile,
+        record.k1,
+        record.b,
+        record.created_at,
+        record.block_key.hex() if blocks else None,
+    )
+
+
+def lines_of(record: Record) -> Iterator[RecordLine]:
+    """Yield the lines of a folded record: one, or several where it names very many facts."""
+    yield from _LINES[type(record)](record)
+
+
+def moment_of(record: Record) -> int | None:
+    """Return when a record was made; a link says when it is known from."""
+    for name in ("ingest_time", "recorded_at", "known_from"):
+        found = getattr(record, name, None)
+        if isinstance(found, int):
+            return found
+    return None
+
+
+def _fact(record: FactRecord) -> Iterator[FactLine]:
+    told: dict[str, Any] = {name: getattr(record, name) for name in _ALIKE}
+    told["metadata"] = _raw(record.metadata)
+    told["source"] = None if record.source is None else _source(record.source)
+    told["effective_from"] = _instant(record.effective_from)
+    if record.version:
+        yield DocumentLine(**told, version=record.version, cuts=record.cuts)
+    else:
+        yield FactLine(**told)
+
+
+_ALIKE = [name for name in FactLine.__struct_fields__ if name not in ("metadata", "source", "effective_from")]
+
+
+def _source(source: SourceRecord) -> SourceFields:
+    return SourceFields(source.uri, source.quote, source.start, source.end, source.position, source.actor)
+
+
+def _raw(metadata: bytes | None) -> msgspec.Raw:
+    return NOTHING if metadata is None else msgspec.Raw(metadata)
+
+
+def _instant(at: int | None) -> int | Beginning | None:
+    return "beginning" if at == BEGINNING else at
+
+
+def _link(record: LinkRecord) -> Iterator[LinkLine]:
+    yield LinkLine(
+        record.newer,
+        record.older,
+        "corrects" if record.corrects else "supersedes",
+        record.known_from,
+        _instant(record.effective_at),
+        record.told,
+    )
+
+
+def _end(record: EndRecord) -> Iterator[EndLine | RetractionLine]:
+    if record.at is None:
+        yield RetractionLine(record.number, record.recorded_at, record.reason)
+    else:
+        yield EndLine(record.number, record.at, record.recorded_at, record.reason)
+
+
+def _annotation(record: AnnotationRecord) -> Iterator[AnnotationLine]:
+    yield AnnotationLine(
+        record.number,
+        record.recorded_at,
+        record.tags,
+        record.kind,
+        record.importance,
+        record.pinned,
+        _raw(record.metadata),
+    )
+
+
+def _hidden(record: HideRecord) -> Iterator[HiddenLine]:
+    for numbers in _parts(record.numbers):
+        yield HiddenLine(numbers, record.recorded_at)
+
+
+def _receipt(record: ReceiptRecord) -> Iterator[ReceiptLine]:
+    yield ReceiptLine(
+        record.operation,
+        record.key.hex(),
+        record.request.hex(),
+        record.recorded_at,
+        tuple(map(_item, record.items)),
+        record.count,
+    )
+
+
+def _item(item: ReceiptItem) -> ItemFields:
+    return ItemFields(
+        item.number, item.outcome, item.status, item.supersedes, item.superseded_by, item.reason
+    )
+
+
+def _use(record: UseRecord) -> Iterator[UseLine]:
+    for numbers in _parts(record.numbers):
+        yield UseLine(numbers, record.recorded_at, record.context.hex())
+
+
+def _block(record: BlockRecord) -> Iterator[BlockLine]:
+    key = record.key.hex() if record.key else None
+    for digests in _parts(record.digests):
+        yield BlockLine(tuple(digest.hex() for digest in digests), record.recorded_at, key)
+
+
+def _parts(members: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
+    for start in range(0, len(members), NUMBERS_MAX):
+        yield tuple(members[start : start + NUMBERS_MAX])
+
+
+_LINES: dict[type, Callable[[Any], Iterator[RecordLine]]] = {
+    FactRecord: _fact,
+    LinkRecord: _link,
+    EndRecord: _end,
+    AnnotationRecord: _annotation,
+    HideRecord: _hidden,
+    ReceiptRecord: _receipt,
+    UseRecord: _use,
+    BlockRecord: _block,
+}
