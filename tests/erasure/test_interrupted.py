@@ -1,0 +1,184 @@
+"""An erasure that was interrupted, or stood in the way of by a reader, is finished by whoever comes next."""
+
+from __future__ import annotations
+
+import shutil
+from contextlib import contextmanager
+
+import pytest
+
+from erasure.killing import kill_at, steps_of
+from erasure.places import MARKER, REPLACE, fill, open_store
+from erasure.scan import holders
+from perdure import Busy
+from perdure.log.sqlite import SqliteLog
+from processes.running import Child, servant
+from unit.space.logs import WrappedLog
+
+KILLS = 12  # tests/crash kills at every line; here a few steps, and every byte is looked at
+FORGET = "memory.forget(ids=['x'], include_chain=True)"
+
+READER = """
+import sys, apsw
+lock = apsw.Connection(sys.argv[1] + "/store.lock", flags=apsw.SQLITE_OPEN_READWRITE)
+print("ready", flush=True)
+for _ in sys.stdin:  # a line begins a read, the next one ends it
+    lock.execute("BEGIN" if lock.get_autocommit() else "COMMIT")
+    if not lock.get_autocommit():
+        lock.execute("SELECT gen FROM state").fetchall()
+    print("done", flush=True)
+"""
+
+
+@contextmanager
+def reader_of(path):
+    """A process that reads the store for as long as it is told, longer than any call of ours would."""
+    with Child(READER, path) as reader:
+        assert reader.hear() == "ready"
+        yield reader
+        reader.finish()
+
+
+def open_watched(path, reader):
+    """Open the store so that the reader begins to read as soon as an erasure is committed."""
+    log = WrappedLog(SqliteLog.open(path, durability="normal"))
+    waiting = [True]
+
+    def begin():
+        if log.scrub_pending() and waiting:
+            waiting.clear()
+            reader.ask("begin")
+
+    log.after_append = begin
+    return open_store(None, log=log)
+
+
+@pytest.fixture(scope="module")
+def planted(tmp_path_factory):
+    """A closed store with the marker in three facts of one chain, in a document, and in the cache."""
+    path = tmp_path_factory.mktemp("planted") / "store"
+    with open_store(path) as store:
+        fill(store)
+        memory = store.memory()
+        memory.remember(MARKER, id="x", subject=MARKER, tags=[MARKER])
+        memory.remember(f"{MARKER} 2", id="y", supersedes=["x"])
+        memory.correct(f"{MARKER} 3", id="y")
+        memory.end("x", at="2027-01-01", reason=MARKER)
+        store.documents().put("d", "another text")
+    assert {name.split("-")[0] for name in holders(path, MARKER)} == {"gen", "cache"}
+    return path
+
+
+@pytest.fixture
+def path(planted, tmp_path):
+    return shutil.copytree(planted, tmp_path / "store")
+
+
+@pytest.fixture(scope="module")
+def forget_steps(planted, tmp_path_factory):
+    """How many steps the forget takes that the tests kill."""
+    return steps_of(shutil.copytree(planted, tmp_path_factory.mktemp("whole") / "store"), FORGET)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("share", range(KILLS))
+def test_a_forget_killed_at_any_step_is_whole_or_undone_and_leaves_no_text_once_it_is_whole(
+    path, forget_steps, share
+):
+    kill_at(path, FORGET, 1 + share * (forget_steps - 1) // (KILLS - 1))
+    with open_store(path) as store:
+        memory = store.memory()
+        left = [memory.get(id_) is not None for id_ in ("x", "y")]
+        assert left in ([True, True], [False, False])
+        if left == [False, False]:
+            assert holders(path, MARKER) == {}
+        assert memory.recall("note", k=1)
+        memory.forget(ids=["x"], include_chain=True)
+        assert memory.list(subject=MARKER).total == 0
+        assert holders(path, MARKER) == {}
+    assert holders(path, MARKER) == {}
+
+
+def test_the_text_is_gone_while_another_process_has_the_store_open_and_asked_for_it(path):
+    with open_store(path) as store, servant(path) as other:
+        assert other.ask("memory.get('x') is not None") == "True"
+        assert store.memory().forget(ids=["x"], include_chain=True).pending is False
+        assert holders(path, MARKER) == {}
+        assert other.ask("memory.get('x') is not None") == "False"
+        other.finish()
+    assert holders(path, MARKER) == {}
+
+
+REMOVALS = {
+    "forget": lambda store: store.memory().forget(ids=["x"], include_chain=True),
+    "forget by subject, blocked": lambda store: store.memory().forget(
+        subject=MARKER, include_chain=True, block=True
+    ),
+}
+
+
+@pytest.mark.parametrize("remove", REMOVALS.values(), ids=REMOVALS)
+def test_a_reader_in_the_way_is_told_as_pending_and_the_next_call_finishes(path, remove):
+    with reader_of(path) as reader, open_watched(path, reader) as store:
+        assert remove(store).pending is True
+        assert store.health().erasure_pending is True
+        assert holders(path, MARKER) != {}
+        assert store.memory().get("x") is None  # gone from every read all the same
+        assert reader.ask("end") == "done"
+        store.memory().list(limit=1)  # any call will do
+        assert holders(path, MARKER) == {}
+        assert store.health().erasure_pending is False
+        assert store.memory().forget(ids=["x"]).pending is False
+    assert holders(path, MARKER) == {}
+
+
+REPLACEMENTS = {
+    "replaced fact": lambda store: store.memory(config=REPLACE).remember("clean", id="x"),
+    "replaced document": lambda store: store.documents(config=REPLACE).put("x", "clean"),
+    "deleted document": lambda store: store.documents().delete("x"),
+}
+
+
+@pytest.mark.parametrize("replace", REPLACEMENTS.values(), ids=REPLACEMENTS)
+def test_what_a_reader_kept_from_being_cleaned_is_cleaned_by_any_later_call(path, replace):
+    with open_store(path) as store:
+        store.memory().forget(ids=["y"], include_chain=True)
+        store.memory().remember(MARKER, id="x")
+    with reader_of(path) as reader, open_watched(path, reader) as store:
+        replace(store)
+        assert store.health().erasure_pending is True
+        assert reader.ask("end") == "done"
+        assert store.memory().get("nobody") is None
+        assert store.health().erasure_pending is False
+        assert holders(path, MARKER) == {}
+
+
+def test_what_a_reader_kept_from_being_cleaned_is_cleaned_by_whoever_opens_the_store_next(path):
+    with reader_of(path) as reader:
+        with open_watched(path, reader) as store:
+            assert store.memory().forget(ids=["x"], include_chain=True).pending is True
+        assert holders(path, MARKER) != {}
+        assert reader.ask("end") == "done"
+        open_store(path).close()
+        assert holders(path, MARKER) == {}
+
+
+def test_repeating_a_forget_that_is_pending_finishes_it(path):
+    with reader_of(path) as reader, open_watched(path, reader) as store:
+        assert store.memory().forget(ids=["x"], include_chain=True).pending is True
+        assert store.memory().forget(ids=["x"], include_chain=True).pending is True
+        assert reader.ask("end") == "done"
+        again = store.memory().forget(ids=["x"], include_chain=True)
+        assert (again.forgotten, again.pending) == ((), False)
+        assert holders(path, MARKER) == {}
+
+
+def test_a_forget_that_could_not_begin_for_a_reader_says_so_and_a_retry_does_it(path):
+    with reader_of(path) as reader, open_store(path, timeout_s=0.1) as store:
+        assert reader.ask("begin") == "done"
+        with pytest.raises(Busy):
+            store.memory().forget(ids=["x"], include_chain=True)
+        assert store.memory().get("x") is not None
+        assert reader.ask("end") == "done"
+        assert store.memory().forget(ids=["x"], include_chain=True).forgotten != ()
+        assert holders(path, MARKER) == {}
