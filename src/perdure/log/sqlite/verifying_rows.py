@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Protocol, TypeVar
@@ -105,7 +105,7 @@ class RowCheck:
         for space, *columns in heads:
             yield from self._check_sums(space, columns, before.get(space))
 
-    def _mark(self) -> Iterator[Any]:
+    def _mark(self) -> Generator[Finding, None, int]:
         path = self.access.files.high_water(self.generation)
         if not path.is_file() or path.stat().st_size != MARK_BYTES:
             yield Finding(
@@ -119,7 +119,7 @@ class RowCheck:
         finally:
             mark.close()
 
-    def _step(self, last: int) -> Iterator[Any]:
+    def _step(self, last: int) -> Generator[Finding, None, Rows | None]:
         """Check one run of rows; return the heads of the same moment when it was the last one."""
         try:
             rows, heads = self.view(self._chunk)

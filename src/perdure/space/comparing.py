@@ -1,0 +1,88 @@
+"""Telling two states of one space apart: one that was kept, and one that was built from the records anew.
+
+What is only left of forgotten facts, in either, makes no difference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from perdure.space.state import DEAD, SpaceState
+
+_COLUMNS = ("seqs", "ingested", "event", "valid_from", "valid_to", "superseded_from")
+_EQUAL = (
+    "settings",
+    "newest_ingest",
+    "timed",
+    "plain",
+    "hidden",
+    "pinned",
+    "told_valid_to",
+    "effective_from",
+    "ends",
+    "subjects",
+    "entities",
+    "tags",
+    "kinds",
+    "metadata",
+    "annotations",
+    "subject_of",
+    "entities_of",
+    "tags_of",
+    "kind_of",
+    "importance_of",
+    "pairs_of",
+    "versions",
+    "unit_counts",
+    "unit_owner",
+    "uses",
+    "blocked",
+)
+
+
+def differences(kept: SpaceState, built: SpaceState) -> list[str]:
+    """Return the names of what differs, in a fixed order; empty when both answer alike."""
+    if kept.presence != built.presence:
+        return ["presence"]  # all else is by number
+    living = np.frombuffer(bytes(built.presence), dtype=np.uint8) != DEAD
+    found = [name for name in _COLUMNS if not _same_column(kept, built, name, living)]
+    found += [name for name in _EQUAL if getattr(kept, name) != getattr(built, name)]
+    pairs = (
+        ("index", kept.index.dump(), built.index.dump()),
+        ("labels", dict(_labels(kept)), dict(_labels(built))),
+        ("ids", _ids(kept, living), _ids(built, living)),
+        ("links", _links(kept), _links(built)),
+        ("told links", kept.links.told, built.links.told),
+        ("receipts", _receipts(kept), _receipts(built)),
+    )
+    found += [name for name, one, other in pairs if one != other]
+    if any(not set(seqs) <= set(kept.owned.get(number, ())) for number, seqs in built.owned.items()):
+        found.append("owned")
+    return found
+
+
+def _same_column(kept: SpaceState, built: SpaceState, name: str, living: npt.NDArray[np.bool_]) -> bool:
+    one, other = (np.frombuffer(getattr(state, name), dtype=np.int64) for state in (kept, built))
+    return len(one) == len(other) == len(living) and bool((one[living] == other[living]).all())
+
+
+def _labels(state: SpaceState) -> Iterable[tuple[int, list[tuple[str, int]]]]:
+    return ((number, state.labels.index.row_terms(row)) for number, row in state.labels.row_of.items())
+
+
+def _ids(state: SpaceState, living: npt.NDArray[np.bool_]) -> list[tuple[int, int]]:
+    hashes, numbers = state.ids.dump()
+    pairs = zip(memoryview(hashes).cast("Q").tolist(), memoryview(numbers).cast("i").tolist(), strict=True)
+    return sorted((hash_, number) for hash_, number in pairs if number >= 0 and living[number])
+
+
+def _links(state: SpaceState) -> dict[int, set[Any]]:
+    return {older: set(links) for older, links in state.links.above.items()}
+
+
+def _receipts(state: SpaceState) -> dict[bytes, Any]:
+    return {key: (receipt.record, receipt.seq) for key, receipt in state.receipts.items()}
