@@ -50,6 +50,7 @@ class Access:
         self.timeout_s = timeout_s
         self._guard = Lock()
         self._told_of_failure = False
+        self._purging = False
         self._witness: tuple[int, HighWater] | None = None  # of the generation that was checked last
         self._pool = Pool(files, self.keyring, timeout_s=timeout_s, durability=durability, admit=self._admit)
         self.check_open = self._pool.check_open
@@ -112,6 +113,10 @@ class Access:
 
         Whoever calls this has done what was asked of it, so only damage is an error.
         """
+        if self._purging:
+            # The purge itself reads: it must neither sweep the generation that it builds nor end the mark under
+            # which whoever comes after its crash sweeps it.
+            return False
         try:
             with self.turn.tried(wait_s) as taken:
                 return taken and clean(self.files, self.keyring, wait_s, self._pool.retire)
@@ -128,6 +133,7 @@ class Access:
         change_alone(
             self.files, self.timeout_s, lambda state: state._replace(dirty=True), retire=self._pool.retire
         )
+        self._purging = True
 
     def switch(self, change: Change, cipher: Cipher | None) -> None:
         """Change the row of store.lock, and the store's cipher where one is given, while no operation is under
@@ -144,6 +150,7 @@ class Access:
 
     def end_purge(self) -> bool:
         """Clean; return whether nothing is left, as `clean` does."""
+        self._purging = False
         return self.clean(self.timeout_s)
 
     def sweep(self) -> None:
