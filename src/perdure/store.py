@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
@@ -16,15 +16,24 @@ from perdure.documents.documents import Documents
 from perdure.errors import InvalidRequest, PerdureError, Unavailable
 from perdure.lexical.profile import get_profile
 from perdure.log.memory import MemoryLog
-from perdure.log.protocol import SECRET_BYTES, Log
-from perdure.log.records import SpaceRecord, decode
+from perdure.log.protocol import SECRET_BYTES, Log, Progress
 from perdure.memory.config import MemoryConfig
 from perdure.memory.facade import Memory as SpaceMemory
+from perdure.model.certificate import Certificate
+from perdure.model.finding import Finding, Verified
 from perdure.model.namespace import Namespace, checked_namespace
-from perdure.planning.checks import checked_choice, checked_count
+from perdure.model.replies import Erased, PurgeReceipt
+from perdure.planning.certificates import Removed, certify_purge, conclude, contradictions
+from perdure.planning.checks import checked_choice, checked_count, checked_flag
+from perdure.planning.erasing import erase_spaces, matching, named_spaces, survey_space
 from perdure.search.query import Budget
+from perdure.space.purging import purge_store, rewritten
 from perdure.space.registry import Registry
 from perdure.space.space import Settings
+from perdure.space.verifying import verify_log
+
+if TYPE_CHECKING:
+    from perdure.log.sqlite.keys import KeyForm
 
 EPHEMERAL = ":memory:"
 MEMORY_BYTES_DEFAULT = 1 << 30
@@ -48,6 +57,7 @@ class Memory(SpaceMemory):
         scope: str | None = None,
         clock: Clock | None = None,
         secret: bytes | None = None,
+        key: KeyForm | None = None,
         durability: Durability = "full",
         timeout_s: float = 30.0,
     ) -> Memory:
@@ -56,7 +66,9 @@ class Memory(SpaceMemory):
         Arguments as in `Store.open` and `Store.memory`.
         """
         namespace, chosen = checked_namespace(principal, scope), _checked_config(config)
-        store = Store.open(path, clock=clock, secret=secret, durability=durability, timeout_s=timeout_s)
+        store = Store.open(
+            path, clock=clock, secret=secret, key=key, durability=durability, timeout_s=timeout_s
+        )
         try:
             return store.memory_of(namespace, chosen, store.close)
         except BaseException:  # raised again: nobody else holds the store that was opened for this memory
@@ -72,6 +84,19 @@ class StoreStats(msgspec.Struct, frozen=True):
     facts: int
     records: int
     size_bytes: int
+
+
+class Rekeyed(msgspec.Struct, frozen=True):
+    """What a change of key did. `records` counts what the store holds now, `dropped` what was erased in it.
+
+    `pending` is True while the files under the old key are still to be overwritten, because somebody is
+    reading; the next operation on the store does it.
+    """
+
+    encrypted: bool
+    records: int
+    dropped: int
+    pending: bool
 
 
 class Health(msgspec.Struct, frozen=True):
@@ -104,6 +129,7 @@ class Store:
         log: Log | None = None,
         clock: Clock | None = None,
         secret: bytes | None = None,
+        key: KeyForm | None = None,
         durability: Durability = "full",
         timeout_s: float = 30.0,
         memory_bytes: int = MEMORY_BYTES_DEFAULT,
@@ -115,6 +141,9 @@ class Store:
             log: an object of the Log protocol instead of a path; it has a secret of its own.
             clock: tells ingest times and the present; the system's when absent.
             secret: the store's 32 secret bytes, kept by the caller; when absent the store keeps its own.
+            key: what the store is encrypted with: 32 bytes, or a passphrase as text, or the Path of a file of
+                its owner's that holds either, or a function that returns one of the first two (called once;
+                what it raises passes through). A new store is encrypted with it; None is for a plain one.
             durability: `full` survives power loss; `normal` may lose the last commits then, and is faster.
             timeout_s: how long a write waits for another process's turn before it raises Busy.
             memory_bytes: how much derived state the spaces of this process may hold together.
@@ -124,13 +153,14 @@ class Store:
         """
         if (path is None) == (log is None):
             raise InvalidRequest("open takes a path or a log, one of them", field="path")
-        if log is not None and secret is not None:
-            raise InvalidRequest("a log has a secret of its own; leave secret out", field="secret")
+        for name, value in (("secret", secret), ("key", key)):
+            if log is not None and value is not None:
+                raise InvalidRequest(f"a log has a {name} of its own; leave {name} out", field=name)
         if clock is not None and not callable(getattr(clock, "now", None)):
             raise InvalidRequest(f"clock must have a method now, got {type(clock).__name__}", field="clock")
         checked_count(memory_bytes, "memory_bytes", 0, MEMORY_BYTES_MAX)
         if log is None:
-            log = _open_log(path, secret, durability, timeout_s)
+            log = _open_log(path, secret, key, durability, timeout_s)
         return cls(log, clock=clock or SystemClock(), memory_bytes=memory_bytes)
 
     def memory(
@@ -194,6 +224,128 @@ class Store:
             )
         return Health("ok", writable=True, erasure_pending=pending, message=message)
 
+    def rekey(self, key: KeyForm | None, *, progress: Progress | None = None) -> Rekeyed:
+        """Write the whole store anew under another key, and overwrite what was written under the old one.
+
+        Purges on the way: nothing is left of what was forgotten. All or nothing; writers wait meanwhile, reads
+        go on, and there must be room for a second copy. Whoever else has the store open gets WrongKey from his
+        next operation on, until he opens it again.
+
+        Args:
+            key: in any form that `open` takes; None leaves the store plain.
+            progress: told the records that were read so far, of all.
+
+        Raises:
+            InvalidRequest: the key is wrong, or this backend does not encrypt.
+            Busy, StorageFull, Corrupt, Unavailable: nothing was changed.
+        """
+        self._check_open()
+        rekey = getattr(self.log, "rekey", None)
+        if rekey is None:
+            raise InvalidRequest(f"a log of kind {self.log.name} does not encrypt", field="key")
+        done = rekey(rewritten, key, progress)
+        return Rekeyed(key is not None, done.records, done.dropped, done.pending)
+
+    def purge(self, *, progress: Progress | None = None) -> PurgeReceipt:
+        """Rewrite the store so that nothing of what was forgotten is left in it, not even its places.
+
+        Afterwards it equals a store that never held it. Runs also when nothing was forgotten. Rewrites the whole
+        store, takes room for a second copy meanwhile, and makes writers wait; reads go on.
+
+        Args:
+            progress: called with how much is done, of how much in all.
+
+        Raises Busy where readers or a backup kept the store, StorageFull, Corrupt, Unavailable: nothing is changed.
+        """
+        self._check_open()
+        purged = purge_store(self.log, progress)
+        certificate = certify_purge(self.log, purged, self.clock.now())
+        return PurgeReceipt(purged.records, purged.dropped, purged.pending, certificate)
+
+    def erase(
+        self,
+        principal: str,
+        scope: str | None = None,
+        *,
+        dry_run: bool | None = False,
+        progress: Progress | None = None,
+    ) -> Erased:
+        """Erase every memory of a principal, or that of one scope: facts, documents, blocks, names, all of it.
+
+        Ends with a purge, so that the store equals one in which the principal never was. Each memory goes in
+        one transaction; where a crash comes between two, the same call erases the rest.
+
+        Args:
+            principal: the exact name; an empty text is the principal that has none.
+            scope: the exact scope; None means every scope of the principal.
+            dry_run: erase nothing; tell what would go.
+            progress: of the purge, as in `purge`.
+
+        Raises:
+            InvalidRequest: a name is malformed.
+            Busy, StorageFull, Unavailable: the purge could not be done. The memories are erased; the certificate is
+                in the error's details, and `purge` makes up for it.
+        """
+        if principal is None:
+            raise InvalidRequest("principal is missing: name whose memories to erase", field="principal")
+        name = checked_namespace(principal, scope)
+        wanted = None if scope is None else name.scope
+        dry_run = checked_flag(dry_run, "dry_run")
+        self._check_open()
+        found = matching(self.log, name.principal, wanted)
+        spaces = tuple(sorted((space.namespace for space in found), key=lambda n: (n.principal, n.scope)))
+        if dry_run:
+            removed = Removed(self.log.secret)
+            for space in found:
+                survey_space(self.log, space, removed)
+            return Erased(spaces, removed.facts, dry_run=True, purged=False, pending=False)
+        now = self.clock.now()
+        removed, erased = erase_spaces(self.log, name.principal, wanted, now)
+        pending, purged, certificate = conclude(
+            self.log, "erase", removed, now, purge=True, progress=progress
+        )
+        return Erased(erased, removed.facts, False, purged is not None, pending, certificate)
+
+    def verify(self, *, quick: bool = False, progress: Progress | None = None) -> Verified:
+        """Check all that the store keeps: every byte of its files, and what its records say together.
+
+        Changes nothing; others may go on.
+
+        Args:
+            quick: leave out what needs every record's text.
+            progress: called with how much is done, of how much in all.
+
+        Raises Busy and Unavailable where the store cannot be looked at; damage is the answer.
+        """
+        self._check_open()
+        return verify_log(self.log, quick=checked_flag(quick, "quick"), progress=progress)
+
+    def check_certificate(
+        self, certificate: Certificate, *, progress: Progress | None = None
+    ) -> tuple[Finding, ...]:
+        """Return what in the store, as it is now, contradicts the certificate of an erasure; nothing if all is well.
+
+        Reads every record. What was told again after the erasure is named as such.
+        """
+        self._check_open()
+        return tuple(contradictions(self.log, certificate, progress))
+
+    def backup(self, directory: str | Path, *, progress: Progress | None = None) -> None:
+        """Copy the store, as it is at one moment, into a directory that does not exist yet, or is empty.
+
+        The copy opens as a store of its own, under the same secret and key. Others go on; a purge waits.
+
+        Raises:
+            InvalidRequest: the directory holds something, or lies within the store.
+            Busy, StorageFull, Unavailable, Corrupt: there is no copy.
+        """
+        if not isinstance(directory, str | Path) or directory == "":
+            raise InvalidRequest("directory must be a path that is not empty", field="directory")
+        self._check_open()
+        # Noted first: a certificate may name a copy that failed, never be silent about one that did not.
+        self.log.note_backup(self.clock.now())
+        self.log.backup(Path(directory), progress)
+
     def close(self) -> None:
         """Keep what makes the next opening fast, and release everything. Idempotent."""
         with self._closing:
@@ -228,13 +380,7 @@ class Store:
             raise Unavailable("the store is closed; open it again")
 
     def _namespaces(self) -> list[Namespace]:
-        names = []
-        for number in self.log.spaces():
-            for entry in self.log.read(number, 0, 1):
-                record = None if entry.data is None else decode(entry.data, space=number, seq=1)
-                if isinstance(record, SpaceRecord):
-                    names.append(Namespace(record.principal, record.scope))
-        return names
+        return [space.namespace for space in named_spaces(self.log)]
 
 
 def _settings(config: MemoryConfig) -> Settings:
@@ -250,7 +396,9 @@ def _checked_config(config: MemoryConfig | None) -> MemoryConfig:
     return config
 
 
-def _open_log(path: object, secret: bytes | None, durability: Durability, timeout_s: float) -> Log:
+def _open_log(
+    path: object, secret: bytes | None, key: KeyForm | None, durability: Durability, timeout_s: float
+) -> Log:
     if path == "":
         raise InvalidRequest(f"path is empty: give a directory, or {EPHEMERAL!r}", field="path")
     if not isinstance(path, str | Path):
@@ -261,10 +409,12 @@ def _open_log(path: object, secret: bytes | None, durability: Durability, timeou
     checked_choice(durability, "durability", DURABILITIES)
     _check_timeout(timeout_s)
     if str(path) == EPHEMERAL:
+        if key is not None:
+            raise InvalidRequest("an ephemeral store writes no file to encrypt: leave key out", field="key")
         return MemoryLog(secret, timeout_s=timeout_s)
     from perdure.log.sqlite.log import SqliteLog  # noqa: PLC0415 - an ephemeral store needs no driver
 
-    return SqliteLog.open(Path(path), secret=secret, durability=durability, timeout_s=timeout_s)
+    return SqliteLog.open(Path(path), secret=secret, key=key, durability=durability, timeout_s=timeout_s)
 
 
 def _check_timeout(timeout_s: float) -> None:

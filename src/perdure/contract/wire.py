@@ -15,12 +15,22 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from perdure.base.instants import to_millis
+from perdure.base.instants import to_datetime, to_millis
 from perdure.contract.capabilities import Capabilities
-from perdure.errors import PerdureError
+from perdure.errors import InvalidRequest, PerdureError
+from perdure.model.certificate import CERTIFICATE_VERSION, Certificate
 from perdure.model.fact import End, Fact, Source
 from perdure.model.hit import ChainLink, Explanation, Hit
-from perdure.model.replies import Change, Changes, Consolidated, Forgotten, Page, Remembered
+from perdure.model.replies import (
+    Change,
+    Changes,
+    Consolidated,
+    Erased,
+    Forgotten,
+    Page,
+    PurgeReceipt,
+    Remembered,
+)
 
 JsonObject = dict[str, Any]
 T = TypeVar("T")
@@ -129,7 +139,73 @@ def forgotten_object(reply: Forgotten) -> JsonObject:
         "dryRun": reply.dry_run,
         "purged": reply.purged,
         "pending": reply.pending,
+        "certificate": None if reply.certificate is None else certificate_object(reply.certificate),
     }
+
+
+def erased_object(reply: Erased) -> JsonObject:
+    return {
+        "spaces": [{"principal": name.principal, "scope": name.scope} for name in reply.spaces],
+        "facts": reply.facts,
+        "dryRun": reply.dry_run,
+        "purged": reply.purged,
+        "pending": reply.pending,
+        "certificate": None if reply.certificate is None else certificate_object(reply.certificate),
+    }
+
+
+def purged_object(reply: PurgeReceipt) -> JsonObject:
+    return {
+        "records": reply.records,
+        "dropped": reply.dropped,
+        "pending": reply.pending,
+        "certificate": certificate_object(reply.certificate),
+    }
+
+
+def certificate_object(certificate: Certificate) -> JsonObject:
+    return {
+        "version": certificate.version,
+        "operation": certificate.operation,
+        "at": _millis(certificate.at),
+        "store": certificate.store,
+        "epoch": certificate.epoch,
+        "spaces": certificate.spaces,
+        "facts": certificate.facts,
+        "records": certificate.records,
+        "ids": list(certificate.ids),
+        "texts": list(certificate.texts),
+        "steps": [{"name": step.name, "done": step.done} for step in certificate.steps],
+        "pending": certificate.pending,
+        "backups": [_millis(moment) for moment in certificate.backups],
+        "outside": list(certificate.outside),
+        "seal": certificate.seal,
+    }
+
+
+def read_certificate(told: Any) -> Certificate:
+    """Return the certificate of a plain object, the receipt that holds it, or raise InvalidRequest."""
+    if isinstance(told, Mapping) and "certificate" in told:
+        told = told["certificate"]
+    if not isinstance(told, Mapping):
+        raise InvalidRequest(
+            "a certificate is an object of JSON, and so is the receipt with it", field="certificate"
+        )
+    times = {"at": to_datetime, "backups": lambda moments: [to_datetime(moment) for moment in moments]}
+    try:
+        plain = {name: times[name](value) if name in times else value for name, value in told.items()}
+        certificate = msgspec.convert(plain, Certificate)
+    except (msgspec.ValidationError, TypeError, ValueError, OverflowError) as error:
+        raise InvalidRequest(
+            "this is no certificate: a field is missing or of the wrong type", field="certificate"
+        ) from error
+    if certificate.version != CERTIFICATE_VERSION:
+        raise InvalidRequest(
+            f"the certificate has version {certificate.version}, this build reads {CERTIFICATE_VERSION}: use a "
+            "newer build",
+            field="certificate",
+        )
+    return certificate
 
 
 def consolidated_object(reply: Consolidated) -> JsonObject:

@@ -82,6 +82,14 @@ class Medium(Protocol):
         """Copy the medium into a new or empty directory; Unavailable where there are no files."""
         ...
 
+    def note_backup(self, at: int) -> None:
+        """Keep that a copy was made at this moment (ms)."""
+        ...
+
+    def backups(self) -> list[int]:
+        """Return the moments that were noted, in the order they were."""
+        ...
+
     def size_bytes(self) -> int:
         """Return the bytes taken on the medium."""
         ...
@@ -229,6 +237,14 @@ class ContentLog:
             if progress is not None:
                 total = sum(len(space.rows) for space in content.spaces)
                 progress(total, total)
+
+    def note_backup(self, at: int) -> None:
+        with self._content():
+            self._medium.note_backup(at)
+
+    def backups(self) -> list[int]:
+        with self._content():
+            return self._medium.backups()
 
     def put_cache(self, space: int, name: str, cached: Cached) -> None:
         with self._content() as content:

@@ -51,6 +51,12 @@ class _Objects:
     def backup(self, directory: Path) -> None:
         raise Unavailable("an ephemeral store keeps no files to copy: export it instead")
 
+    def note_backup(self, at: int) -> None:
+        raise Unavailable("an ephemeral store has no copies")
+
+    def backups(self) -> list[int]:
+        return []
+
     def scrub(self) -> bool:
         return True
 

@@ -240,6 +240,14 @@ class Log(Protocol):
         """
         ...
 
+    def note_backup(self, at: int) -> None:
+        """Keep with the store that a copy of it was made at this moment (ms): certificates name such copies."""
+        ...
+
+    def backups(self) -> list[int]:
+        """Return the moments at which copies were noted, in the order they were."""
+        ...
+
     def put_cache(self, space: int, name: str, cached: Cached) -> None:
         """Keep a derived snapshot in place of the space's older one of this name.
 

@@ -27,7 +27,7 @@ from perdure.memory.changing import (
     plan_retract,
 )
 from perdure.memory.config import MemoryConfig
-from perdure.memory.forgetting import ForgetRules, plan_forget, plan_restore, plan_unblock
+from perdure.memory.forgetting import ForgetRules, plan_forget, plan_restore, plan_unblock, receipt_of
 from perdure.memory.listing import Listing
 from perdure.memory.maintenance import ConsolidateRules, plan_consolidate, policy_scope
 from perdure.memory.notifying import Notifier
@@ -448,6 +448,7 @@ class Memory:
         all: bool | None = False,
         include_chain: bool | None = False,
         dry_run: bool | None = False,
+        purge: bool | None = False,
         soft: bool | None = False,
         block: bool | None = False,
         idempotency_key: str | None = None,
@@ -457,10 +458,17 @@ class Memory:
         Args:
             include_chain: also every fact connected with them by supersession.
             dry_run: remove nothing; tell what would go.
-            soft: hide instead of erase; `restore` brings them back.
+            purge: rewrite the whole store afterwards, as `Store.purge` does, so that not even the places of what
+                was erased are left; also when nothing matched.
+            soft: hide instead of erase; `restore` brings them back. Not together with a purge.
             block: keep keyed digests, so that the same ids and texts are refused from now on.
 
-        Raises InvalidRequest for none or several scopes. Repeating a forget removes nothing more.
+        Raises:
+            InvalidRequest: none or several scopes.
+            Busy, StorageFull: the purge could not be done. What was to be forgotten is, and the same call,
+                repeated, purges.
+
+        Repeating a forget removes nothing more.
         """
         told = {
             "ids": ids,
@@ -485,7 +493,10 @@ class Memory:
             checks.checked_flag(soft, "soft"),
             checks.checked_flag(block, "block"),
             self.config.limits.frontier,
+            checks.checked_flag(purge, "purge"),
         )
+        if rules.soft and rules.purge:
+            raise InvalidRequest("soft hides and purge leaves nothing: give one of the two", field="purge")
         request = b"" if idempotency_key is None else _forget_bytes(told, rules)
         keyed = self._keyed("forget", idempotency_key, request)
         return self._forget(scope, rules, keyed)
@@ -521,6 +532,7 @@ class Memory:
         *,
         include_chain: bool | None = False,
         dry_run: bool | None = True,
+        purge: bool | None = False,
         idempotency_key: str | None = None,
     ) -> Forgotten:
         """Remove the facts that the configuration's forgetting policy names, as `forget(ids=...)` does.
@@ -531,6 +543,7 @@ class Memory:
         Args:
             include_chain: also every fact connected with them by supersession.
             dry_run: remove nothing; tell what would go. The default.
+            purge: as in `forget`.
 
         Raises InvalidRequest when the policy returns no list of ids. What the policy raises passes through.
         Either way nothing is removed.
@@ -538,9 +551,8 @@ class Memory:
         include_chain = checks.checked_flag(include_chain, "include_chain")
         # None means the default here as everywhere, and the default removes nothing.
         dry_run = dry_run is None or checks.checked_flag(dry_run, "dry_run")
-        rules = ForgetRules(
-            include_chain, dry_run, soft=False, block=False, frontier_max=self.config.limits.frontier
-        )
+        frontier, purge = self.config.limits.frontier, checks.checked_flag(purge, "purge")
+        rules = ForgetRules(include_chain, dry_run, False, False, frontier, purge)
         request = msgspec.msgpack.encode((include_chain, dry_run))
         keyed = self._keyed("apply_forgetting", idempotency_key, request)
         return self._forget(policy_scope(self.config.forgetting_policy), rules, keyed)
@@ -611,14 +623,10 @@ class Memory:
         return Keyed(operation, checks.checked_idempotency_key(key), request, self.config.receipt_days)
 
     def _forget(self, scope: Scope, rules: ForgetRules, keyed: Keyed) -> Forgotten:
-        gone, is_first = self._write(lambda draft: plan_forget(draft, scope, rules, keyed), alone=True)
-        if rules.dry_run:
-            return Forgotten(gone, (), True, False, False)
-        # Also when nothing matched: an earlier forget's last step may still be waiting.
-        pending = not rules.soft and not self._space.log.scrub()
-        if is_first:
-            self._notifier.forgotten(gone)
-        return Forgotten(gone, (), False, False, pending)
+        planned = self._write(lambda draft: plan_forget(draft, scope, rules, keyed), alone=True)
+        if not rules.dry_run and planned.is_first:
+            self._notifier.forgotten(planned.ids)
+        return receipt_of(self._space.log, planned, rules)
 
     def _write(self, plan: Callable[[Draft], T], *, alone: bool = False) -> T:
         self._notifier.refuse_inside()
@@ -660,7 +668,8 @@ def _text_list(values: Iterable[str]) -> list[str]:
 def _forget_bytes(told: Mapping[str, Any], rules: ForgetRules) -> bytes:
     """Return what tells one forget request from another."""
     plain = {name: _plain(name, value) for name, value in told.items() if value is not None}
-    return canonical_json([plain, rules.include_chain, rules.dry_run, rules.soft, rules.block])
+    purge = ["purge"] if rules.purge else []  # left out where it is not asked for, as before there was one
+    return canonical_json([plain, rules.include_chain, rules.dry_run, rules.soft, rules.block, *purge])
 
 
 def _plain(name: str, value: Any) -> Any:

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
+from perdure.log.protocol import Log
 from perdure.log.records import BlockRecord, HideRecord, ReceiptItem, RestoreRecord, UnblockRecord
 from perdure.memory.scopes import Scope
 from perdure.memory.slots import policy_links
+from perdure.model.namespace import Namespace
+from perdure.model.replies import Forgotten
 from perdure.planning.blocks import id_block, text_block
+from perdure.planning.certificates import Removed, conclude
 from perdure.planning.receipts import Keyed
 from perdure.planning.removing import remove
 from perdure.policies.supersession import SupersessionPolicy
@@ -25,23 +30,34 @@ class ForgetRules:
     soft: bool
     block: bool
     frontier_max: int
+    purge: bool = False
 
 
-def plan_forget(draft: Draft, scope: Scope, rules: ForgetRules, keyed: Keyed) -> tuple[tuple[str, ...], bool]:
-    """Plan the forget; return the ids that go, sorted, and whether this is the first answer to its key.
+class Planned(NamedTuple):
+    """What a forget would do: the ids that go, sorted, what is erased of them, None where nothing is, and
+    whether this is the first answer to its key."""
+
+    ids: tuple[str, ...]
+    removed: Removed | None
+    is_first: bool
+    at: int
+
+
+def plan_forget(draft: Draft, scope: Scope, rules: ForgetRules, keyed: Keyed) -> Planned:
+    """Plan the forget.
 
     A dry run plans nothing. Removal, re-links, lost receipts and blocks are one transaction. The answer to
     a replayed key names the facts that were hidden; of those that were erased no id is kept.
     """
     kept = keyed.find(draft)
     if kept is not None:
-        return _ids(draft, [item.number for item in kept]), False
+        return Planned(_ids(draft, [item.number for item in kept]), None, is_first=False, at=draft.now)
     found = selected(draft, scope, rules)
     if rules.soft:
         found = [number for number in found if draft.is_live(number)]
     ids = _ids(draft, found)
     if rules.dry_run:
-        return ids, True
+        return Planned(ids, None, is_first=True, at=draft.now)
     if rules.block and found:
         _block(draft, found)
     if found and rules.soft:
@@ -49,10 +65,33 @@ def plan_forget(draft: Draft, scope: Scope, rules: ForgetRules, keyed: Keyed) ->
         draft.add(HideRecord(tuple(found), draft.now))
         for link in bridges:
             draft.add_link(link)
-    elif found:
-        remove(draft, found)
     keyed.keep(draft, _items(found) if rules.soft else ())
-    return ids, True
+    if rules.soft:
+        return Planned(ids, None, is_first=True, at=draft.now)
+    return Planned(ids, _remove(draft, found), is_first=True, at=draft.now)
+
+
+def receipt_of(log: Log, planned: Planned, rules: ForgetRules) -> Forgotten:
+    """Finish a forget whose plan is durable, as far as readers let us, and return what it did."""
+    ids = planned.ids
+    if rules.dry_run or rules.soft:
+        return Forgotten(ids, (), dry_run=rules.dry_run, purged=False, pending=False)
+    removed = Removed(log.secret) if planned.removed is None else planned.removed
+    pending, purged, certificate = conclude(log, "forget", removed, planned.at, purge=rules.purge)
+    known = None if planned.removed is None else certificate
+    return Forgotten(ids, (), False, purged is not None, pending, known)
+
+
+def _remove(draft: Draft, numbers: Sequence[int]) -> Removed:
+    removed = Removed(draft.secret)
+    settings = draft.state.settings
+    namespace = Namespace(settings.principal, settings.scope)
+    for number in numbers:
+        removed.add(namespace, draft.fact(number))
+    if numbers:
+        remove(draft, numbers)
+    removed.records = len(draft.erased)
+    return removed
 
 
 def _ids(draft: Draft, numbers: Sequence[int]) -> tuple[str, ...]:

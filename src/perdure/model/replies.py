@@ -7,6 +7,8 @@ from typing import Generic, Literal, TypeVar
 
 import msgspec
 
+from perdure.model.certificate import Certificate
+from perdure.model.namespace import Namespace
 from perdure.model.status import Status
 
 T = TypeVar("T")
@@ -34,7 +36,8 @@ class Forgotten(msgspec.Struct, frozen=True):
     """The receipt of a forget. `forgotten` are the ids that went (or, in a dry run, would go), sorted.
 
     `pending` is True while another process's read keeps the last step of the erasure from being
-    done; the next operation on the store finishes it.
+    done; the next operation on the store finishes it. `purged` is True where a purge followed.
+    `certificate` is None where nothing was to be erased: a dry run, a soft forget, the replay of a key.
     """
 
     forgotten: tuple[str, ...]
@@ -42,6 +45,35 @@ class Forgotten(msgspec.Struct, frozen=True):
     dry_run: bool
     purged: bool
     pending: bool
+    certificate: Certificate | None = None
+
+
+class Erased(msgspec.Struct, frozen=True):
+    """The receipt of an erasure of whole memories; a dry run names what a real one would erase.
+
+    `spaces` are their names, sorted, `facts` counts the facts and documents in them, hidden ones included.
+    `pending` as in `Forgotten`; `certificate` is None in a dry run.
+    """
+
+    spaces: tuple[Namespace, ...]
+    facts: int
+    dry_run: bool
+    purged: bool
+    pending: bool
+    certificate: Certificate | None = None
+
+
+class PurgeReceipt(msgspec.Struct, frozen=True):
+    """The receipt of a purge. `records` counts what the store holds now, `dropped` what it holds no more.
+
+    `pending` is True while the files that were replaced are still to be overwritten; the next operation on
+    the store does it.
+    """
+
+    records: int
+    dropped: int
+    pending: bool
+    certificate: Certificate
 
 
 class Consolidated(msgspec.Struct, frozen=True):

@@ -1,0 +1,217 @@
+"""Certificates: made when something was erased, and held against the store later."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from hmac import compare_digest
+from typing import Literal, NamedTuple
+
+import msgspec
+
+from perdure.base.ids import keyed_hash
+from perdure.base.instants import to_datetime
+from perdure.contract.wire import certificate_object
+from perdure.errors import PerdureError
+from perdure.log.protocol import Finding, Log, Progress, Purged
+from perdure.log.records import FactRecord, SpaceRecord, decode
+from perdure.model.certificate import CERTIFICATE_VERSION, Certificate, Operation, Step
+from perdure.model.namespace import Namespace
+from perdure.space.purging import purge_store
+
+SEAL_BYTES = 32
+
+
+class Removed:
+    """What an erasure takes, gathered fact by fact as keyed digests: no text is kept."""
+
+    def __init__(self, secret: bytes) -> None:
+        self._secret = secret
+        self._ids: set[str] = set()
+        self._texts: set[str] = set()
+        self.spaces = self.facts = self.records = 0
+        self.oldest: int | None = None  # when the first of the facts was recorded
+
+    def add(self, namespace: Namespace, fact: FactRecord) -> None:
+        """Note a fact or document that goes."""
+        self.facts += 1
+        self._ids.add(_id_digest(self._secret, namespace, fact.id))
+        self._texts.add(_text_digest(self._secret, namespace, fact.text))
+        self.oldest = fact.ingest_time if self.oldest is None else min(self.oldest, fact.ingest_time)
+
+    def absorb(self, other: Removed) -> None:
+        """Note all that another erasure of this store took."""
+        self.spaces += other.spaces
+        self.facts += other.facts
+        self.records += other.records
+        self._ids |= other._ids
+        self._texts |= other._texts
+        known = [moment for moment in (self.oldest, other.oldest) if moment is not None]
+        self.oldest = min(known, default=None)
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        return tuple(sorted(self._ids))
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        return tuple(sorted(self._texts))
+
+
+class Concluded(NamedTuple):
+    """How an erasure ended: see `Forgotten`."""
+
+    pending: bool
+    purged: Purged | None
+    certificate: Certificate
+
+
+def conclude(
+    log: Log,
+    operation: Operation,
+    removed: Removed,
+    at: int,
+    *,
+    purge: bool,
+    progress: Progress | None = None,
+) -> Concluded:
+    """Clean what an erasure left, purge if asked to, and certify it.
+
+    Args:
+        at: now, in ms.
+
+    Raises:
+        Busy, StorageFull, Unavailable, Corrupt: the purge could not be done. What was to be erased is; its
+            certificate, as an object of JSON, is in the error's details.
+    """
+    # Also when nothing was removed: an earlier erasure's last step, or its purge, may still be waiting.
+    pending = not log.scrub()
+    steps = [Step("zeroed", True)] if operation != "purge" else []
+    if not purge:
+        steps.append(Step("scrubbed", not pending))
+        return Concluded(pending, None, _certify(log, operation, removed, at, steps))
+    try:
+        purged = purge_store(log, progress)
+    except PerdureError as error:
+        steps += [Step("scrubbed", not pending), Step("rewritten", False)]
+        error.details["certificate"] = certificate_object(_certify(log, operation, removed, at, steps))
+        raise
+    steps += [Step("rewritten", True), Step("overwritten", not purged.pending)]
+    return Concluded(purged.pending, purged, _certify(log, operation, removed, at, steps))
+
+
+def certify_purge(log: Log, purged: Purged, at: int) -> Certificate:
+    """Return the certificate of a purge by itself; it knows of no fact in particular."""
+    removed = Removed(log.secret)
+    removed.records = purged.dropped
+    steps = [Step("rewritten", True), Step("overwritten", not purged.pending)]
+    return _certify(log, "purge", removed, at, steps)
+
+
+def _certify(log: Log, operation: Operation, removed: Removed, at: int, steps: Sequence[Step]) -> Certificate:
+    since = removed.oldest
+    backups = () if since is None else (moment for moment in sorted(log.backups()) if moment >= since)
+    certificate = Certificate(
+        version=CERTIFICATE_VERSION,
+        operation=operation,
+        at=to_datetime(at),
+        store=_store_digest(log.secret),
+        epoch=log.epoch(),
+        spaces=removed.spaces,
+        facts=removed.facts,
+        records=removed.records,
+        ids=removed.ids,
+        texts=removed.texts,
+        steps=tuple(steps),
+        pending=not all(step.done for step in steps),
+        backups=tuple(map(to_datetime, backups)),
+    )
+    return msgspec.structs.replace(certificate, seal=_seal(log.secret, certificate))
+
+
+def contradictions(log: Log, certificate: Certificate, progress: Progress | None = None) -> Iterator[Finding]:
+    """Yield what in the store, as it is now, does not agree with the certificate; nothing when all does.
+
+    Reads every record of the store. Facts that were told again after the erasure are named as such.
+    """
+    if not compare_digest(certificate.store, _store_digest(log.secret)):
+        yield Finding("the certificate is of another store")
+        return
+    if not compare_digest(certificate.seal, _seal(log.secret, certificate)):
+        yield Finding("the certificate was changed after it was made: its seal does not fit")
+        return
+    if log.epoch() < certificate.epoch:
+        yield Finding(
+            f"the store has seen {log.epoch()} purges, the certificate {certificate.epoch}: an older copy of the "
+            "store was put in place"
+        )
+    if log.scrub_pending() and not log.scrub():
+        yield Finding(
+            "the erasure is not finished: a reader keeps its last step; ask again when it has ended"
+        )
+    yield from _stored_again(log, certificate, progress)
+
+
+def _stored_again(log: Log, certificate: Certificate, progress: Progress | None) -> Iterator[Finding]:
+    ids, texts = set(certificate.ids), set(certificate.texts)
+    numbers = log.spaces()
+    for done, number in enumerate(numbers, 1):
+        namespace = Namespace()
+        for seq, record in _facts(log, number):
+            if isinstance(record, SpaceRecord):
+                namespace = Namespace(record.principal, record.scope)
+                continue
+            if _id_digest(log.secret, namespace, record.id) in ids:
+                yield _again("an id", number, seq, record, certificate)
+            elif _text_digest(log.secret, namespace, record.text) in texts:
+                yield _again("the text of a fact", number, seq, record, certificate)
+        if progress is not None:
+            progress(done, len(numbers))
+
+
+def _facts(log: Log, number: int) -> Iterator[tuple[int, FactRecord | SpaceRecord]]:
+    for seq, data in log.read(number, 0, log.head(number).seq):
+        record = None if data is None else decode(data, space=number, seq=seq)
+        if isinstance(record, FactRecord | SpaceRecord):
+            yield seq, record
+
+
+def _again(what: str, number: int, seq: int, record: FactRecord, certificate: Certificate) -> Finding:
+    told = to_datetime(record.ingest_time)
+    if told >= certificate.at:
+        return Finding(
+            f"record {seq} of space {number} has {what} of the certificate: it was told again, at "
+            f"{told.isoformat()}",
+            number,
+            seq,
+        )
+    return Finding(
+        f"record {seq} of space {number} has {what} of the certificate, recorded before the erasure: it was "
+        "brought back from a copy, or never erased",
+        number,
+        seq,
+    )
+
+
+def _id_digest(secret: bytes, namespace: Namespace, id_: str) -> str:
+    return _digest(secret, b"certified id", (namespace.key(), id_.encode()))
+
+
+def _text_digest(secret: bytes, namespace: Namespace, text: str) -> str:
+    return _digest(secret, b"certified text", (namespace.key(), text.encode()))
+
+
+def _store_digest(secret: bytes) -> str:
+    return _digest(secret, b"certified store", ())
+
+
+def _seal(secret: bytes, certificate: Certificate) -> str:
+    plain = msgspec.json.encode(msgspec.structs.replace(certificate, seal=""))
+    return keyed_hash(secret, b"certificate", plain, SEAL_BYTES).hex()
+
+
+def _digest(
+    secret: bytes,
+    domain: Literal[b"certified id", b"certified text", b"certified store"],
+    parts: Iterable[bytes],
+) -> str:
+    return keyed_hash(secret, domain, msgspec.msgpack.encode(tuple(parts))).hex()

@@ -1,0 +1,79 @@
+"""Erasing whole spaces: every record of theirs, their names too."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from perdure.errors import Busy, Conflict
+from perdure.log.protocol import Batch, Head, Log
+from perdure.log.records import FactRecord, GoneRecord, SpaceRecord, decode, encode
+from perdure.model.namespace import Namespace
+from perdure.planning.certificates import Removed
+
+ATTEMPTS = 16
+
+
+class NamedSpace(NamedTuple):
+    """A space that holds records, and its name."""
+
+    number: int
+    namespace: Namespace
+
+
+def named_spaces(log: Log) -> Iterator[NamedSpace]:
+    """Yield the spaces of a store in the order of their numbers; not those that were erased whole."""
+    for number in log.spaces():
+        for entry in log.read(number, 0, 1):
+            record = None if entry.data is None else decode(entry.data, space=number, seq=1)
+            if isinstance(record, SpaceRecord):
+                yield NamedSpace(number, Namespace(record.principal, record.scope))
+
+
+def survey_space(log: Log, space: NamedSpace, removed: Removed) -> Head:
+    """Note all that the space holds as removed; return the head at which it holds that."""
+    head = log.head(space.number)
+    removed.spaces += 1
+    removed.records += head.seq - head.erasures
+    for seq, data in log.read(space.number, 0, head.seq):
+        record = None if data is None else decode(data, space=space.number, seq=seq)
+        if isinstance(record, FactRecord):
+            removed.add(space.namespace, record)
+    return head
+
+
+def erase_spaces(
+    log: Log, principal: str, scope: str | None, now: int
+) -> tuple[Removed, tuple[Namespace, ...]]:
+    """Erase the spaces of a principal, or the one of a scope, each in one transaction of its own.
+
+    Called again after a crash it erases those that are left. Waits for the writer's turn. Returns what went,
+    and the names, sorted.
+    """
+    removed, names = Removed(log.secret), set[Namespace]()
+    for _ in range(ATTEMPTS):
+        try:
+            with log.writer():
+                for space in matching(log, principal, scope):
+                    _erase_space(log, space, removed, now)
+                    names.add(space.namespace)
+        except Conflict:  # of a log whose turn does not reach other processes
+            continue
+        return removed, tuple(sorted(names, key=lambda name: (name.principal, name.scope)))
+    raise Busy(f"other writers were faster {ATTEMPTS} times in a row; retry")
+
+
+def _erase_space(log: Log, space: NamedSpace, removed: Removed, now: int) -> None:
+    found = Removed(log.secret)
+    head = survey_space(log, space, found)
+    log.append(space.number, head, Batch([encode(GoneRecord(now))], range(1, head.seq + 1)))
+    removed.absorb(found)
+
+
+def matching(log: Log, principal: str, scope: str | None) -> list[NamedSpace]:
+    """Return the spaces of a principal, all of them where no scope is given; names are compared exactly."""
+    return [
+        space
+        for space in named_spaces(log)
+        if space.namespace.principal == principal and scope in (None, space.namespace.scope)
+    ]
