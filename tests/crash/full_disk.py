@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 from perdure import Memory, PerdureError, Store
-from perdure.log.protocol import Batch
+from perdure.log.protocol import Batch, Cached, Rewritten
 
 
 def limit(size):
@@ -71,6 +71,40 @@ def pending(directory):
     return told
 
 
+def rewrite(directory, size):
+    """Purge and back up on a disk that is full, then when there is room; a cache is written as well."""
+    with Store.open(directory) as store:
+        log, copy = store.log, directory.parent / "copy"
+        store.memory().recall("kettle")
+        names = sorted(path.name for path in directory.iterdir())
+        limit(int(size))
+        told = {
+            "purge": outcome(lambda: log.purge(keep_all)),
+            "epoch": log.epoch(),
+            "backup": outcome(lambda: log.backup(copy)),
+            "copied": copy.exists(),
+            "note": outcome(lambda: log.note_backup(1)),
+            "cache": outcome(lambda: log.put_cache(1, "state", Cached(log.head(1), b"derived " * 20_000))),
+            "cached": log.get_cache(1, "state") is not None,
+            "recall": outcome(lambda: store.memory().recall("kettle")),
+            "reclaimable": outcome(log.reclaimable_bytes),
+        }
+        limit(resource.RLIM_INFINITY)
+        told["scrub"] = log.scrub()
+        lasting = (
+            path for path in directory.iterdir() if not path.name.startswith(("cache-", "backup.lock"))
+        )
+        told["files"] = sorted(path.name for path in lasting) == names
+        told["later"] = outcome(lambda: log.backup(copy))
+        told["purged"] = outcome(lambda: log.purge(keep_all))
+        told["noted"] = log.backups()
+    return told
+
+
+def keep_all(space, read):
+    return (Rewritten(entry.data) for entry in read() if entry.data is not None)
+
+
 def create(directory, size):
     limit(int(size))
     told = {"open": outcome(lambda: Memory.open(directory).close())}
@@ -80,5 +114,5 @@ def create(directory, size):
 
 
 if __name__ == "__main__":
-    jobs = {job.__name__: job for job in (use, pending, create)}
+    jobs = {job.__name__: job for job in (use, pending, rewrite, create)}
     print(json.dumps(jobs[sys.argv[1]](Path(sys.argv[2]), *sys.argv[3:])))  # noqa: T201

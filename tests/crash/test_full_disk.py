@@ -66,3 +66,27 @@ def test_reads_do_not_fail_because_an_erasure_cannot_be_cleaned(directory):
 @pytest.mark.parametrize("size", [0, 4, 4096, 20_000, 30_000])
 def test_a_store_that_cannot_be_created_for_want_of_room_is_created_later(tmp_path, size):
     assert run("create", tmp_path / "store", size) == {"open": "storage_full", "after": "ok"}
+
+
+@pytest.mark.parametrize("size", [4, 9000, 20_000, 40_000])
+def test_a_purge_or_backup_without_room_changes_nothing_and_works_when_there_is_room(directory, size):
+    told = run("rewrite", directory, size)
+    noted = told.pop("note")
+    assert told.pop("noted") == ([1] if noted == "ok" else [])
+    assert told == {
+        "purge": "storage_full",
+        "epoch": 0,
+        "backup": "storage_full",
+        "copied": False,
+        "cache": "ok",
+        "cached": False,
+        "recall": "ok",
+        "reclaimable": "ok",
+        "scrub": True,
+        "files": True,
+        "later": "ok",
+        "purged": "ok",
+    }
+    for path in (directory, directory.parent / "copy"):
+        with Memory.open(path) as memory:
+            assert [hit.id for hit in memory.recall("kettle")] == ["kettle"]
