@@ -1,0 +1,291 @@
+"""From the lines of an export to records, held to the limits that every request is held to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import Any
+
+import msgspec
+
+from perdure.base.canonical import checked_text, strict_json
+from perdure.base.ids import checked_id
+from perdure.base.instants import EARLIEST, LATEST
+from perdure.base.text import shown_number
+from perdure.contract import limits
+from perdure.errors import InvalidRequest
+from perdure.lexical.profile import get_profile
+from perdure.log.records import (
+    AnnotationRecord,
+    BlockRecord,
+    EndRecord,
+    FactRecord,
+    HideRecord,
+    LinkRecord,
+    ReceiptItem,
+    ReceiptRecord,
+    Record,
+    SpaceRecord,
+    UseRecord,
+)
+from perdure.log.records import SourceFields as SourceRecord
+from perdure.model.namespace import checked_namespace
+from perdure.model.status import Status
+from perdure.planning import checks
+from perdure.temporal.columns import BEGINNING
+from perdure.transfer.lines import (
+    AnnotationLine,
+    Beginning,
+    BlockLine,
+    DocumentLine,
+    EndLine,
+    FactLine,
+    HiddenLine,
+    ItemFields,
+    LinkLine,
+    ReceiptLine,
+    RecordLine,
+    RetractionLine,
+    SourceFields,
+    SpaceLine,
+    UseLine,
+)
+
+DIGEST_BYTES = 16  # of every keyed digest that a record holds
+K1_MAX = 1_000.0  # as in a configuration
+NUMBER_MAX = 2**31 - 1  # of facts in a space
+VERSION_MAX = 2**53 - 1
+OUTCOME_CHARACTERS_MAX = 64  # of an operation's or an outcome's name
+STATUSES = frozenset({"", *(status.value for status in Status)})
+
+
+def space_of(line: SpaceLine) -> SpaceRecord:
+    """Return the first record of the space; its block key is empty where the line has none.
+
+    Raises:
+        InvalidRequest: naming the field.
+    """
+    name = checked_namespace(line.principal, line.scope)
+    get_profile(line.profile)
+    for field, low, high in (("k1", 0.0, K1_MAX), ("b", 0.0, 1.0)):
+        value = getattr(line, field)
+        if not low <= value <= high:
+            raise InvalidRequest(f"{field} must be {low:g} to {high:g}, got {value:g}", field=field)
+    key = b"" if line.block_key is None else _digest(line.block_key, "blockKey")
+    return SpaceRecord(
+        name.principal,
+        name.scope,
+        line.profile,
+        line.k1,
+        line.b,
+        _moment(line.created_at, "createdAt"),
+        key,
+    )
+
+
+def record_of(line: RecordLine) -> Record:
+    """Return the record of a line; facts are named by their numbers in the file.
+
+    Raises:
+        InvalidRequest: naming the field that is outside its limit.
+    """
+    return _RECORDS[type(line)](line)
+
+
+def _fact(line: FactLine) -> FactRecord:
+    if line.valid_from is not None and line.valid_to is not None:
+        checks.refuse_empty_interval(line.valid_from, line.valid_to)
+    version = 0
+    cuts: tuple[int, ...] = ()
+    if isinstance(line, DocumentLine):
+        text = checks.checked_body(line.text, limits.DOCUMENT_BYTES_MAX, "documents")[0]
+        version = checks.checked_count(line.version, "version", 1, VERSION_MAX)
+        cuts = _cuts(line.cuts, text)
+    else:
+        text = checks.checked_fact_text(line.text)
+    return FactRecord(
+        number=_number(line.number, "number"),
+        id=checked_id(line.id),
+        text=text,
+        ingest_time=_moment(line.ingest_time, "ingestTime"),
+        subject=None if line.subject is None else checks.checked_name(line.subject, "subject"),
+        valid_from=_find_moment(line.valid_from, "validFrom"),
+        valid_to=_find_moment(line.valid_to, "validTo"),
+        event_time=_find_moment(line.event_time, "eventTime"),
+        metadata=_metadata(line.metadata) or None,
+        entities=_names(line.entities, "entities", limits.ENTITIES_MAX),
+        extracted=_names(line.extracted, "extracted", limits.ENTITIES_MAX),
+        tags=_names(line.tags, "tags", limits.TAGS_MAX),
+        kind=checks.checked_kind(line.kind),
+        importance=checks.checked_importance(line.importance),
+        pinned=line.pinned,
+        source=None if line.source is None else _source(line.source),
+        effective_from=_find_instant(line.effective_from, "effectiveFrom"),
+        retelling=checks.checked_count(line.retelling, "retelling", 0, NUMBER_MAX),
+        version=version,
+        cuts=cuts,
+    )
+
+
+def _cuts(cuts: Sequence[int], text: str) -> tuple[int, ...]:
+    bounds = (0, *cuts, len(text))
+    for start, end in pairwise(bounds):
+        if end <= start:
+            raise InvalidRequest("cuts must ascend and lie within the text", field="cuts")
+        if len(text[start:end].encode()) > limits.TEXT_BYTES_MAX:
+            raise InvalidRequest(
+                f"cuts leave a unit of more than {limits.TEXT_BYTES_MAX} bytes", field="cuts"
+            )
+    return tuple(cuts)
+
+
+def _metadata(told: msgspec.Raw) -> bytes | None:
+    """Return the metadata as it is stored; b"" where the object is empty, None where there is none."""
+    raw = bytes(told)
+    if not raw or raw == b"null":
+        return None
+    found = checks.checked_metadata(strict_json(raw.decode(), field="metadata"))
+    return checks.json_bytes(found) or b""
+
+
+def _names(values: tuple[str, ...], field: str, at_most: int) -> tuple[str, ...]:
+    return checks.checked_names(values, field, at_most) if values else ()
+
+
+def _source(source: SourceFields) -> SourceRecord | None:
+    return checks.checked_source({name: getattr(source, name) for name in SourceFields.__struct_fields__})
+
+
+def _link(line: LinkLine) -> LinkRecord:
+    return LinkRecord(
+        _number(line.newer, "newer"),
+        _number(line.older, "older"),
+        line.kind == "corrects",
+        _find_instant(line.effective_at, "effectiveAt"),
+        _moment(line.known_from, "knownFrom"),
+        line.told,
+    )
+
+
+def _end(line: EndLine) -> EndRecord:
+    return EndRecord(
+        _number(line.fact, "fact"),
+        _moment(line.at, "at"),
+        _moment(line.recorded_at, "recordedAt"),
+        checks.checked_reason(line.reason),
+    )
+
+
+def _retraction(line: RetractionLine) -> EndRecord:
+    number, at = _number(line.fact, "fact"), _moment(line.recorded_at, "recordedAt")
+    return EndRecord(number, None, at, checks.checked_reason(line.reason))
+
+
+def _annotation(line: AnnotationLine) -> AnnotationRecord:
+    metadata = _metadata(line.metadata)
+    return AnnotationRecord(
+        _number(line.fact, "fact"),
+        _names(line.tags, "tags", limits.TAGS_MAX),
+        checks.checked_kind(line.kind),
+        checks.checked_importance(line.importance),
+        line.pinned,
+        b"{}" if metadata == b"" else metadata,
+        _moment(line.recorded_at, "recordedAt"),
+    )
+
+
+def _hidden(line: HiddenLine) -> HideRecord:
+    return HideRecord(_numbers(line.facts, "facts"), _moment(line.recorded_at, "recordedAt"))
+
+
+def _receipt(line: ReceiptLine) -> ReceiptRecord:
+    return ReceiptRecord(
+        _short(line.operation, "operation"),
+        _digest(line.key, "key"),
+        _digest(line.request, "request"),
+        tuple(map(_item, line.items)),
+        _moment(line.recorded_at, "recordedAt"),
+        count=checks.checked_count(line.count, "count", 0, NUMBER_MAX),
+    )
+
+
+def _item(item: ItemFields) -> ReceiptItem:
+    if item.status not in STATUSES:
+        raise InvalidRequest("items have a status that is not known", field="items")
+    return ReceiptItem(
+        _number(item.fact, "items.fact"),
+        _short(item.outcome, "items.outcome"),
+        item.status,
+        _numbers(item.supersedes, "items.supersedes"),
+        _numbers(item.superseded_by, "items.supersededBy"),
+        checks.checked_reason(item.reason),
+    )
+
+
+def _use(line: UseLine) -> UseRecord:
+    context = _bytes(line.context, "context")
+    return UseRecord(_numbers(line.facts, "facts"), context, _moment(line.recorded_at, "recordedAt"))
+
+
+def _block(line: BlockLine) -> BlockRecord:
+    key = b"" if line.key is None else _digest(line.key, "key")
+    digests = tuple(_digest(digest, "digests") for digest in line.digests)
+    return BlockRecord(digests, _moment(line.recorded_at, "recordedAt"), key)
+
+
+def _number(value: int, field: str) -> int:
+    return checks.checked_count(value, field, 0, NUMBER_MAX)
+
+
+def _numbers(values: tuple[int, ...], field: str) -> tuple[int, ...]:
+    return tuple(_number(value, field) for value in values) if values else ()
+
+
+def _moment(value: int, field: str) -> int:
+    if not EARLIEST <= value <= LATEST:
+        raise InvalidRequest(
+            f"{field} must be milliseconds in the years 1 to 9999, got {shown_number(value)}", field=field
+        )
+    return value
+
+
+def _find_moment(value: int | None, field: str) -> int | None:
+    return None if value is None else _moment(value, field)
+
+
+def _find_instant(value: int | Beginning | None, field: str) -> int | None:
+    return BEGINNING if value == "beginning" else _find_moment(value, field)
+
+
+def _digest(value: str, field: str) -> bytes:
+    found = _bytes(value, field)
+    if len(found) != DIGEST_BYTES:
+        raise InvalidRequest(f"{field} must be {DIGEST_BYTES} bytes in hexadecimal", field=field)
+    return found
+
+
+def _bytes(value: str, field: str) -> bytes:
+    try:
+        return bytes.fromhex(value)
+    except ValueError as error:
+        raise InvalidRequest(f"{field} must be hexadecimal", field=field) from error
+
+
+def _short(value: str, field: str) -> str:
+    if len(checked_text(value, field=field)) > OUTCOME_CHARACTERS_MAX:
+        raise InvalidRequest(f"{field} is longer than {OUTCOME_CHARACTERS_MAX} characters", field=field)
+    return value
+
+
+_RECORDS: dict[type, Callable[[Any], Record]] = {
+    FactLine: _fact,
+    DocumentLine: _fact,
+    LinkLine: _link,
+    EndLine: _end,
+    RetractionLine: _retraction,
+    AnnotationLine: _annotation,
+    HiddenLine: _hidden,
+    ReceiptLine: _receipt,
+    UseLine: _use,
+    BlockLine: _block,
+}
