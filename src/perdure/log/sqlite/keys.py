@@ -18,7 +18,6 @@ KeyForm = bytes | str | Path | Callable[[], bytes | str]
 
 FILE_BYTES_MAX = 4096  # more is no key, but a file that was named by mistake
 _HEX = re.compile(rb"[0-9A-Fa-f]{64}\s*", re.ASCII)
-_BINARY = getattr(os, "O_BINARY", 0)  # else Windows would translate line ends
 
 
 def checked_key(key: KeyForm | None) -> Key | None:
@@ -86,23 +85,18 @@ def _from_file(path: Path) -> Key:
 
 def _read(path: Path) -> bytes:
     try:
-        descriptor = os.open(path, os.O_RDONLY | _BINARY)
+        with path.open("rb") as file:
+            # Of the file that is open: another may take its name meanwhile.
+            mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
+            content = file.read(FILE_BYTES_MAX + 1)
     except (OSError, ValueError) as error:
         told = getattr(error, "strerror", None) or "no file can have this name"
         raise _wrong(f"the key file cannot be read ({told}): check its name and its owner") from error
-    with os.fdopen(descriptor, "rb") as file:
-        # Of the file that is open: another may take its name meanwhile.
-        mode = stat.S_IMODE(os.fstat(descriptor).st_mode)
-        if os.name == "posix" and mode & 0o077:
-            raise _wrong(
-                f"the key file has mode {mode:04o}: nobody but its owner may read it. Run chmod 600 on it"
-            )
-        try:
-            return file.read(FILE_BYTES_MAX + 1)
-        except OSError as error:
-            raise _wrong(
-                f"the key file cannot be read ({error.strerror}): check its name and its owner"
-            ) from error
+    if os.name == "posix" and mode & 0o077:
+        raise _wrong(
+            f"the key file has mode {mode:04o}: nobody but its owner may read it. Run chmod 600 on it"
+        )
+    return content
 
 
 def _wrong(message: str) -> InvalidRequest:
