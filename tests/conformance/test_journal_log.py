@@ -11,8 +11,14 @@ class TestJournalLog(LogSpec):
     def reopen(self, tmp_path):
         return lambda: JournalLog.open(tmp_path / "store")
 
+    def open_copy(self, directory, log):
+        return JournalLog.open(directory)
+
 
 class TestJournalLogWithSecretFromOutside(LogSpec):
     @pytest.fixture
     def reopen(self, tmp_path):
         return lambda: JournalLog.open(tmp_path / "store", secret=b"s" * 32, durability="normal")
+
+    def open_copy(self, directory, log):
+        return JournalLog.open(directory, secret=log.secret)

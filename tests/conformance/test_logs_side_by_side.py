@@ -12,8 +12,9 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from perdure.errors import Conflict, Moved, PerdureError
 from perdure.log.digests import advance, checksum, digest_bytes, digest_sum, entry_digest
+from perdure.log.journal import JournalLog
 from perdure.log.memory import MemoryLog
-from perdure.log.protocol import EMPTY, Batch, Cached
+from perdure.log.protocol import EMPTY, Batch, Cached, Rewritten
 from perdure.log.sqlite import SqliteLog
 
 SECRET = b"s" * 32
@@ -34,24 +35,30 @@ class SideBySide(RuleBasedStateMachine):
         super().__init__()
         self.directory = Path(tempfile.mkdtemp())
         self.memory = MemoryLog(SECRET)
-        self.sqlite = self.open()
+        self.open()
         self.heads = [(1, EMPTY)]
 
     def open(self):
-        return SqliteLog.open(self.directory / "store", secret=SECRET, durability="normal")
+        self.sqlite = SqliteLog.open(self.directory / "sqlite", secret=SECRET, durability="normal")
+        self.journal = JournalLog.open(self.directory / "journal", secret=SECRET, durability="normal")
+
+    def close(self):
+        self.sqlite.close()
+        self.journal.close()
 
     def teardown(self):
-        self.sqlite.close()
+        self.close()
         shutil.rmtree(self.directory)
 
-    def both(self, call):
-        ours, theirs = outcome(lambda: call(self.memory)), outcome(lambda: call(self.sqlite))
-        assert ours == theirs
-        return ours
+    def all(self, call):
+        """Return the outcome that every log agrees on."""
+        outcomes = [outcome(lambda log=log: call(log)) for log in (self.memory, self.sqlite, self.journal)]
+        assert outcomes[0] == outcomes[1] == outcomes[2]
+        return outcomes[0]
 
     @rule(name=keys, first=st.binary(max_size=20))
     def create(self, name, first):
-        self.both(lambda log: log.create_space(name, first))
+        self.all(lambda log: log.create_space(name, first))
 
     @precondition(lambda self: self.memory.spaces())
     @rule(data=st.data())
@@ -63,13 +70,13 @@ class SideBySide(RuleBasedStateMachine):
         pointed = (
             data.draw(st.lists(st.tuples(keys, st.integers(0, len(new) - 1)), max_size=2)) if new else []
         )
-        moved = self.both(lambda log: log.append(space, head, Batch(new, erase, pointed)))
+        moved = self.all(lambda log: log.append(space, head, Batch(new, erase, pointed)))
         self.heads.append((space, moved))
 
     @rule(data=st.data())
     def append_at_an_older_head(self, data):
         space, head = data.draw(st.sampled_from(self.heads))
-        answer = self.both(lambda log: log.append(space, head, Batch([b"late"])))
+        answer = self.all(lambda log: log.append(space, head, Batch([b"late"])))
         assert answer is not Conflict or head != self.memory.head(space)
         if not isinstance(answer, type):
             self.heads.append((space, answer))
@@ -78,45 +85,61 @@ class SideBySide(RuleBasedStateMachine):
     def read_points(self, data):
         space, head = data.draw(st.sampled_from(self.heads))
         seqs = data.draw(st.lists(st.integers(0, head.seq + 1), max_size=4))
-        answer = self.both(lambda log: log.get(space, seqs, head))
-        assert (answer is Moved) == (self.memory.head(space).erasures != head.erasures)
+        answer = self.all(lambda log: log.get(space, seqs, head))
+        now = self.memory.head(space)
+        assert (answer is Moved) == ((now.epoch, now.erasures) != (head.epoch, head.erasures))
 
     @rule(data=st.data(), after=st.integers(-1, 20), upto=st.integers(-1, 30))
     def read_a_part(self, data, after, upto):
         space, _ = data.draw(st.sampled_from(self.heads))
-        self.both(lambda log: list(log.read(space, after, upto)))
+        self.all(lambda log: list(log.read(space, after, upto)))
 
     @rule(data=st.data(), wanted=st.lists(keys, max_size=4))
     def find(self, data, wanted):
         space, _ = data.draw(st.sampled_from(self.heads))
-        self.both(lambda log: (log.find(space, wanted), [log.find_space(key) for key in wanted]))
+        self.all(lambda log: (log.find(space, wanted), [log.find_space(key) for key in wanted]))
 
     @rule(data=st.data(), blob=st.binary(max_size=30))
     def put_a_cache(self, data, blob):
         space, head = data.draw(st.sampled_from(self.heads))
-        for log in (self.memory, self.sqlite):
+        for log in (self.memory, self.sqlite, self.journal):
             log.put_cache(space, "state", Cached(head, blob))
 
     @rule(data=st.data())
     def get_a_cache(self, data):
         space, _ = data.draw(st.sampled_from(self.heads))
-        cached = self.sqlite.get_cache(space, "state")
-        assert cached in (None, self.memory.get_cache(space, "state"))
+        for log in (self.sqlite, self.journal):
+            cached = log.get_cache(space, "state")
+            assert cached in (None, self.memory.get_cache(space, "state"))
 
     @rule()
     def scrub(self):
-        assert self.both(lambda log: log.scrub())
+        assert self.all(lambda log: log.scrub())
+
+    @rule(every=st.integers(1, 3), keyed=st.booleans())
+    def purge(self, every, keyed):
+        def rewrite(number, read):
+            for seq, data in read():
+                if data is not None and (number + seq) % every == 0:
+                    yield Rewritten(data, [bytes([seq % 4]) * 16] if keyed else ())
+
+        self.all(lambda log: log.purge(rewrite))
+
+    @rule(quick=st.booleans())
+    def verify(self, quick):
+        assert self.all(lambda log: list(log.verify(quick=quick))) == []
 
     @rule()
     def reopen(self):
-        self.sqlite.close()
-        self.sqlite = self.open()
+        self.close()
+        self.open()
 
     @invariant()
     def spaces_heads_and_records_are_equal(self):
-        for space in self.both(lambda log: log.spaces()):
-            head = self.both(lambda log, space=space: log.head(space))
-            self.both(lambda log, space=space, head=head: list(log.read(space, 0, head.seq)))
+        self.all(lambda log: log.epoch())
+        for space in self.all(lambda log: log.spaces()):
+            head = self.all(lambda log, space=space: log.head(space))
+            self.all(lambda log, space=space, head=head: list(log.read(space, 0, head.seq)))
 
 
 TestSideBySide = SideBySide.TestCase

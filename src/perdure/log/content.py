@@ -121,22 +121,23 @@ def purged_content(content: Content, rewrite: Rewrite, progress: Progress | None
     for number, space in enumerate(content.spaces, 1):
         check_digest(number, content.secret, space.head, space.rows)
         kept = list(rewrite(number, lambda number=number, rows=space.rows: entries(number, 0, rows)))  # type: ignore[misc]
-        if kept and number in names:
-            _add_space(purged, names[number], kept)
+        if kept:
+            _add_space(purged, names.get(number), kept)
         done += len(space.rows)
         if progress is not None:
             progress(done, total)
     return purged
 
 
-def _add_space(content: Content, name: bytes, kept: Sequence[Rewritten]) -> None:
+def _add_space(content: Content, name: bytes | None, kept: Sequence[Rewritten]) -> None:
     number = len(content.spaces) + 1
     records = [record.data for record in kept]
     checks = checksums(number, 0, records)
     head = advance(EMPTY._replace(epoch=content.epoch), content.secret, checks)
     keys = {key: seq for seq, record in enumerate(kept, 1) for key in record.keys}
     content.spaces.append(SpaceContent(head, list(map(Row, records, checks)), keys))
-    content.names[name] = number
+    if name is not None:
+        content.names[name] = number
 
 
 def entries(number: int, after: int, rows: Sequence[Row]) -> Iterator[Entry]:

@@ -8,22 +8,37 @@ class TestMyLog(LogSpec):
 ```
 
 `reopen` returns a function that opens the same store anew (the earlier handle may still be open). A log that
-keeps nothing sets `durable = False` and opens empty; one that drops caches sets `keeps_caches = False`. Needs pytest.
+keeps nothing sets `durable = False` and opens empty; one that drops caches sets `keeps_caches = False`. One that makes
+backups gives the method `open_copy(directory, log)`, which opens the copy that `log` made. Needs pytest.
 """
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
 from perdure.errors import Busy, Conflict, InvalidRequest, Moved, NotFound, Unavailable
 from perdure.log.digests import advance, checksums
-from perdure.log.protocol import EMPTY, KEY_BYTES, SECRET_BYTES, Batch, Cached, Entry, Head, Log
+from perdure.log.protocol import (
+    EMPTY,
+    KEY_BYTES,
+    SECRET_BYTES,
+    Batch,
+    Cached,
+    Entry,
+    Head,
+    Log,
+    Purged,
+    Read,
+    Rewritten,
+)
 
 Open = Callable[[], Log]
 WAITED_S_MAX = 5.0  # far more than any wait that a test asks for, far less than a log's own time-out
@@ -42,6 +57,13 @@ def entries(log: Log, space: int) -> list[Entry]:
 def add(log: Log, space: int, *records: bytes, erase: Sequence[int] = ()) -> Head:
     """Append at the present head."""
     return log.append(space, log.head(space), Batch(records=records, erase=erase))
+
+
+def keep_live(space: int, read: Read) -> Iterator[Rewritten]:
+    """Keep every record that was not erased, without its keys."""
+    for entry in read():
+        if entry.data is not None:
+            yield Rewritten(entry.data)
 
 
 class Interrupted(Exception):
@@ -72,6 +94,9 @@ class LogSpec:
     def check_cached(self, log: Log, space: int, expected: Cached) -> None:
         found = log.get_cache(space, "state")
         assert found == expected or (found is None and not self.keeps_caches)
+
+    def open_copy(self, directory: Path, log: Log) -> Log:
+        raise NotImplementedError("give a method `open_copy` that opens the backup in a directory")
 
     @pytest.fixture
     def reopen(self) -> Open:
@@ -510,6 +535,353 @@ class LogSpec:
         log.put_cache(space, "state", before)
         assert log.get_cache(space, "state") is None
 
+    # Names
+
+    def test_a_space_whose_first_record_is_erased_loses_its_name_and_the_name_can_be_given_again(
+        self, log: Log, space: int
+    ) -> None:
+        add(log, space, b"last", erase=[1])
+        assert log.find_space(key(1)) is None
+        assert log.spaces() == [space]
+        assert entries(log, space) == [Entry(1, None), Entry(2, b"last")]
+        again = log.create_space(key(1), b"again")
+        assert again == space + 1
+        assert log.find_space(key(1)) == again
+        add(log, space, b"more")
+        assert entries(log, again) == [Entry(1, b"again")]
+
+    def test_a_space_keeps_its_name_when_any_other_record_is_erased(self, log: Log, space: int) -> None:
+        add(log, space, b"second")
+        add(log, space, erase=[2])
+        assert log.find_space(key(1)) == space
+
+    # Purging
+
+    def test_the_epoch_of_the_log_is_that_of_every_head(self, log: Log, space: int) -> None:
+        other = log.create_space(key(2), b"other")
+        assert log.epoch() == log.head(space).epoch == log.head(other).epoch
+
+    def test_a_purge_leaves_what_it_is_told_to_keep_numbered_without_gaps(self, log: Log, space: int) -> None:
+        add(log, space, b"second", b"third", b"fourth")
+        add(log, space, erase=[2])
+        before = log.epoch()
+        purged = log.purge(keep_live)
+        assert purged == Purged(before + 1, records=3, dropped=1, pending=False)
+        assert log.epoch() == log.head(space).epoch == before + 1
+        assert entries(log, space) == [Entry(1, b"first"), Entry(2, b"third"), Entry(3, b"fourth")]
+        assert log.scrub()
+        assert not log.scrub_pending()
+
+    def test_the_head_of_a_purged_space_is_that_of_one_that_never_held_more(
+        self, log: Log, space: int
+    ) -> None:
+        add(log, space, b"second", b"third")
+        add(log, space, b"fourth", erase=[2])
+        log.purge(keep_live)
+        begun = Head(log.epoch(), 0, 0, bytes(32))
+        records = [b"first", b"third", b"fourth"]
+        assert log.head(space) == advance(begun, log.secret, checksums(space, 0, records))
+
+    def test_a_purge_may_write_records_that_differ_from_those_it_read(self, log: Log, space: int) -> None:
+        add(log, space, b"second")
+        sizes = [0, 1, 5000, 1_000_000]
+        new = [bytes(position % 251 for position in range(size)) for size in sizes]
+        log.purge(lambda number, read: iter([Rewritten(data) for data in new]))
+        assert log.get(space, [1, 2, 3, 4], log.head(space)) == new
+
+    def test_a_purge_of_many_records_keeps_each_in_its_place(self, log: Log, space: int) -> None:
+        records = [b"record %d" % number for number in range(2500)]
+        add(log, space, *records)
+        add(log, space, erase=[1000, 2000])
+        purged = log.purge(keep_live)
+        assert (purged.records, purged.dropped) == (2499, 2)
+        kept = [b"first", *records]
+        del kept[1999], kept[999]
+        assert [entry.data for entry in entries(log, space)] == kept
+
+    def test_a_purge_reads_each_space_in_order_and_as_often_as_it_needs(self, log: Log, space: int) -> None:
+        other = log.create_space(key(2), b"other")
+        add(log, space, b"second")
+        add(log, space, b"third", erase=[2])
+        seen: list[tuple[int, list[Entry]]] = []
+
+        def rewrite(number: int, read: Read) -> Iterator[Rewritten]:
+            first, second = list(read()), list(read())
+            assert first == second
+            seen.append((number, first))
+            return keep_live(number, read)
+
+        log.purge(rewrite)
+        whole = [Entry(1, b"first"), Entry(2, None), Entry(3, b"third")]
+        assert seen == [(space, whole), (other, [Entry(1, b"other")])]
+
+    def test_a_space_left_with_no_record_is_gone_and_the_others_are_numbered_without_gaps(
+        self, log: Log, space: int
+    ) -> None:
+        log.create_space(key(2), b"gone")
+        log.create_space(key(3), b"kept")
+        purged = log.purge(lambda number, read: iter(()) if number == 2 else keep_live(number, read))
+        assert (purged.records, purged.dropped) == (2, 1)
+        assert log.spaces() == [1, 2]
+        assert [log.find_space(key(number)) for number in (1, 2, 3)] == [1, None, 2]
+        assert entries(log, 2) == [Entry(1, b"kept")]
+        assert log.head(3) == EMPTY
+        assert list(log.read(3, 0, 9)) == []
+        again = log.create_space(key(2), b"anew")
+        assert (again, log.head(again).epoch) == (3, log.epoch())
+
+    def test_a_space_that_lost_its_name_is_gone_after_a_purge_that_keeps_nothing_of_it(
+        self, log: Log, space: int
+    ) -> None:
+        add(log, space, b"last", erase=[1])
+        log.create_space(key(1), b"again")
+        log.purge(lambda number, read: iter(()) if number == space else keep_live(number, read))
+        assert log.spaces() == [1]
+        assert log.find_space(key(1)) == 1
+        assert entries(log, 1) == [Entry(1, b"again")]
+
+    def test_a_space_that_lost_its_name_does_not_find_it_again_in_a_purge(self, log: Log, space: int) -> None:
+        add(log, space, b"second", erase=[1])
+        log.purge(keep_live)
+        assert log.find_space(key(1)) is None
+        assert entries(log, space) == [Entry(1, b"second")]
+
+    def test_a_purge_may_leave_no_space_at_all(self, log: Log, space: int) -> None:
+        assert log.purge(lambda number, read: iter(())).records == 0
+        assert log.spaces() == []
+        assert log.find_space(key(1)) is None
+        assert log.create_space(key(1), b"first") == 1
+
+    def test_a_purge_runs_also_where_there_is_nothing_to_purge(self, log: Log) -> None:
+        first = log.purge(keep_live)
+        assert (first.records, first.dropped, first.pending) == (0, 0, False)
+        assert log.purge(keep_live).epoch == first.epoch + 1 == log.epoch()
+        space = log.create_space(key(1), b"first")
+        assert log.purge(keep_live)[:3] == (first.epoch + 2, 1, 0)
+        assert entries(log, space) == [Entry(1, b"first")]
+
+    def test_only_the_keys_that_a_purge_gives_lead_anywhere_after_it(self, log: Log, space: int) -> None:
+        batch = Batch(records=[b"a", b"b"], keys=[(key(7), 0), (key(8), 1)])
+        log.append(space, log.head(space), batch)
+
+        def rewrite(number: int, read: Read) -> Iterator[Rewritten]:
+            yield Rewritten(b"first", keys=[key(9)])
+            yield Rewritten(b"b", keys=[key(8), key(10)])
+
+        log.purge(rewrite)
+        wanted = [key(number) for number in (7, 8, 9, 10)]
+        assert log.find(space, wanted) == {key(8): 2, key(9): 1, key(10): 2}
+        assert log.find_space(key(1)) == space
+
+    def test_no_cache_from_before_a_purge_is_returned_or_taken(self, log: Log, space: int) -> None:
+        before = Cached(log.head(space), b"blob")
+        log.put_cache(space, "state", before)
+        log.purge(keep_live)
+        assert log.get_cache(space, "state") is None
+        log.put_cache(space, "state", before)
+        assert log.get_cache(space, "state") is None
+        after = Cached(log.head(space), b"after")
+        log.put_cache(space, "state", after)
+        self.check_cached(log, space, after)
+
+    def test_a_head_from_before_a_purge_is_of_no_use_after_it(self, log: Log, space: int) -> None:
+        head = add(log, space, b"second")
+        log.purge(keep_live)
+        for seqs in ([1], []):
+            with pytest.raises(Moved):
+                log.get(space, seqs, head)
+        with pytest.raises(Conflict):
+            log.append(space, head, Batch(records=[b"late"]))
+        assert entries(log, space) == [Entry(1, b"first"), Entry(2, b"second")]
+
+    def test_a_read_that_began_before_a_purge_ends_as_it_began_or_says_that_it_moved(
+        self, log: Log, space: int
+    ) -> None:
+        records = [b"%d" % number for number in range(5000)]
+        add(log, space, *records)
+        reading = log.read(space, 0, 5001)
+        seen = [next(reading).data]
+        log.purge(lambda number, read: iter([Rewritten(b"new")] * 5001))
+        with contextlib.suppress(Moved):
+            seen.extend(entry.data for entry in reading)
+        assert seen == [b"first", *records][: len(seen)]
+        assert log.get(space, [1], log.head(space)) == [b"new"]
+
+    @pytest.mark.parametrize("kept", [0, 1, 3])
+    def test_a_purge_that_fails_while_it_is_told_what_to_keep_changes_nothing(
+        self, log: Log, space: int, kept: int
+    ) -> None:
+        other = log.create_space(key(2), b"other")
+        log.append(space, log.head(space), Batch(records=[b"second"], keys=[(key(7), 0)]))
+        add(log, space, b"third", erase=[1])
+
+        def rewrite(number: int, read: Read) -> Iterator[Rewritten]:
+            yield from [Rewritten(b"new", keys=[key(8)])] * kept
+            if number == other:
+                raise Interrupted
+
+        def state() -> list[object]:
+            found: list[object] = [log.epoch(), log.spaces(), log.find_space(key(1)), log.find_space(key(2))]
+            for number in log.spaces():
+                found += [log.head(number), entries(log, number), log.find(number, [key(7), key(8)])]
+            return found
+
+        before = state()
+        with pytest.raises(Interrupted):
+            log.purge(rewrite)
+        assert state() == before
+        assert log.scrub()
+        assert add(log, space, b"fourth").seq == 4
+        assert log.purge(keep_live).records == 4
+
+    def test_a_purge_tells_how_far_it_is(self, log: Log, space: int) -> None:
+        add(log, space, *[b"record"] * 2500)
+        told: list[tuple[int, int]] = []
+        log.purge(keep_live, progress=lambda done, total: told.append((done, total)))
+        assert told == sorted(told)
+        assert told[-1][0] == told[-1][1] > 0
+        assert len({total for _, total in told}) == 1
+
+    def test_a_purge_runs_within_the_callers_turn_and_gives_a_turn_of_its_own_back(
+        self, log: Log, space: int
+    ) -> None:
+        with log.writer():
+            log.purge(keep_live)
+            add(log, space, b"second")
+        log.purge(keep_live)
+        with log.writer(0):
+            assert add(log, space, b"third").seq == 3
+
+    def test_a_purged_log_goes_on_as_any_other(self, log: Log, space: int) -> None:
+        add(log, space, b"second")
+        add(log, space, erase=[1])
+        log.purge(lambda number, read: iter([Rewritten(b"anew"), Rewritten(b"second")]))
+        log.append(space, log.head(space), Batch(records=[b"third"], keys=[(key(7), 0)]))
+        head = add(log, space, erase=[2])
+        assert head[:3] == (log.epoch(), 3, 1)
+        assert entries(log, space) == [Entry(1, b"anew"), Entry(2, None), Entry(3, b"third")]
+        assert log.find(space, [key(7)]) == {key(7): 3}
+        log.purge(keep_live)
+        assert entries(log, space) == [Entry(1, b"anew"), Entry(2, b"third")]
+
+    def test_what_a_purge_left_is_there_when_the_log_is_opened_again(self, reopen: Open) -> None:
+        if not self.durable:
+            pytest.skip("this log keeps nothing")
+        log = reopen()
+        space = log.create_space(key(1), b"first")
+        log.create_space(key(2), b"gone")
+        add(log, space, b"second")
+        add(log, space, erase=[2])
+
+        def rewrite(number: int, read: Read) -> Iterator[Rewritten]:
+            return iter([Rewritten(b"kept", keys=[key(7)])] if number == space else ())
+
+        epoch = log.purge(rewrite).epoch
+        head = log.head(space)
+        log.close()
+        log = reopen()
+        assert (log.epoch(), log.spaces(), log.head(space)) == (epoch, [space], head)
+        assert entries(log, space) == [Entry(1, b"kept")]
+        assert log.find(space, [key(7)]) == {key(7): 1}
+        assert [log.find_space(key(1)), log.find_space(key(2))] == [space, None]
+        assert add(log, space, b"second").seq == 2
+        log.close()
+
+    # Verifying
+
+    @pytest.mark.parametrize("quick", [False, True])
+    def test_a_verification_of_a_whole_log_finds_nothing(self, log: Log, space: int, quick: bool) -> None:
+        assert list(log.verify(quick=quick)) == []
+        log.create_space(key(2), b"other")
+        log.append(space, log.head(space), Batch(records=[b"a", b"", bytes(9000)], keys=[(key(7), 0)]))
+        assert list(log.verify(quick=quick)) == []
+        add(log, space, b"b", erase=[1, 2])
+        assert list(log.verify(quick=quick)) == []
+        log.purge(lambda number, read: keep_live(number, read) if number == 2 else iter(()))
+        assert list(log.verify(quick=quick)) == []
+
+    def test_a_verification_changes_nothing_and_tells_how_far_it_is(self, log: Log, space: int) -> None:
+        add(log, space, *[b"record"] * 100)
+        head = log.head(space)
+        told: list[tuple[int, int]] = []
+        assert list(log.verify(progress=lambda done, total: told.append((done, total)))) == []
+        assert told == sorted(told)
+        assert told[-1][0] == told[-1][1] > 0
+        assert log.head(space) == head
+
+    # Backups
+
+    def test_a_backup_is_a_store_of_its_own_with_the_same_content(
+        self, log: Log, space: int, tmp_path: Path
+    ) -> None:
+        log.append(space, log.head(space), Batch(records=[b"second", b"third"], keys=[(key(7), 1)]))
+        add(log, space, erase=[2])
+        log.purge(keep_live)
+        log.append(space, log.head(space), Batch(records=[b"fourth"], keys=[(key(8), 0)]))
+        add(log, space, erase=[1])
+        target = tmp_path / "a backup"
+        try:
+            log.backup(target)
+        except Unavailable:
+            assert not target.exists()
+            return
+        before, found = log.head(space), entries(log, space)
+        add(log, space, b"later")
+        copy = self.open_copy(target, log)
+        assert (copy.secret, copy.epoch(), copy.spaces()) == (log.secret, log.epoch(), [space])
+        assert (copy.head(space), entries(copy, space)) == (before, found)
+        assert copy.find(space, [key(7), key(8)]) == log.find(space, [key(7), key(8)])
+        assert copy.find_space(key(1)) is None
+        assert list(copy.verify()) == []
+        assert add(copy, space, b"of the copy").seq == before.seq + 1
+        copy.close()
+        assert entries(log, space) == [*found, Entry(before.seq + 1, b"later")]
+
+    def test_a_backup_goes_into_no_directory_that_is_in_use(
+        self, log: Log, space: int, tmp_path: Path
+    ) -> None:
+        target = tmp_path / "in use"
+        target.mkdir()
+        (target / "of somebody").write_bytes(b"kept")
+        with pytest.raises((InvalidRequest, Unavailable)):
+            log.backup(target)
+        assert [path.name for path in target.iterdir()] == ["of somebody"]
+        assert (target / "of somebody").read_bytes() == b"kept"
+
+    def test_a_backup_goes_into_an_empty_directory_and_tells_how_far_it_is(
+        self, log: Log, space: int, tmp_path: Path
+    ) -> None:
+        target = tmp_path / "empty"
+        target.mkdir()
+        told: list[tuple[int, int]] = []
+        try:
+            log.backup(target, lambda done, total: told.append((done, total)))
+        except Unavailable:
+            return
+        assert told == sorted(told)
+        assert told[-1][0] == told[-1][1] > 0
+        assert any(target.iterdir())
+
+    def test_the_moments_of_backups_come_back_in_the_order_they_were_noted(
+        self, log: Log, reopen: Open
+    ) -> None:
+        assert log.backups() == []
+        try:
+            log.note_backup(1_700_000_000_000)
+        except Unavailable:
+            return
+        log.note_backup(-5)
+        log.note_backup(-5)
+        space = log.create_space(key(1), b"first")
+        add(log, space, b"second")
+        add(log, space, erase=[2])
+        log.purge(keep_live)
+        assert log.backups() == [1_700_000_000_000, -5, -5]
+        log.close()
+        log = reopen()
+        assert log.backups() == [1_700_000_000_000, -5, -5]
+        log.close()
+
     # Values
 
     def test_changing_what_was_given_or_returned_changes_nothing_stored(self, log: Log, space: int) -> None:
@@ -529,7 +901,9 @@ class LogSpec:
 
     # Closing and opening
 
-    def test_every_call_on_a_closed_log_says_that_it_is_unavailable(self, reopen: Open) -> None:
+    def test_every_call_on_a_closed_log_says_that_it_is_unavailable(
+        self, reopen: Open, tmp_path: Path
+    ) -> None:
         log = reopen()
         space = log.create_space(key(1), b"first")
         head = log.head(space)
@@ -552,6 +926,12 @@ class LogSpec:
             lambda: log.put_cache(space, "state", cached),
             lambda: log.get_cache(space, "state"),
             log.size_bytes,
+            log.epoch,
+            lambda: log.purge(keep_live),
+            lambda: list(log.verify()),
+            lambda: log.backup(tmp_path / "a backup"),
+            log.backups,
+            lambda: log.note_backup(0),
         ]
         for call in calls:
             with pytest.raises(Unavailable):

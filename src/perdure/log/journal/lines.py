@@ -42,7 +42,7 @@ class HeadLine(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_f
 
     erasures: int
     digest: bytes
-    name: bytes | None = None  # of the space, where the batch is its first and record 1 lives
+    name: bytes | None = None  # of the space, where the batch is its first and it has one
     erased: tuple[int, ...] = ()  # seqs of the batch that have no line, ascending
     keys: tuple[tuple[bytes, int], ...] = ()  # (hash, seq), ascending
 

@@ -168,10 +168,8 @@ class _Batches:
         return all(1 <= seq <= head.seq for _, seq in said.keys)
 
     def _named(self, new: bool, rows: list[Row], said: HeadLine) -> bool:
-        """Whether the head line has a name exactly where it begins a space that still has one."""
-        if not new:
-            return said.name is None
-        return bool(rows) and (said.name is None) == (rows[0] is ERASED)
+        """Whether the head line has a name only where it begins a space that may have one."""
+        return said.name is None if not new else bool(rows) and (said.name is None or rows[0] is not ERASED)
 
     def _misplaced(self, number: int, line: Line) -> Corrupt:
         return damaged_line(self._name, number, space=line.space, seq=line.seq)
