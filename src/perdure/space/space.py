@@ -161,7 +161,7 @@ class Space:
         head = self.log.head(number)
         if view is not None:
             known = view[0].head
-            if known == head or (known.epoch == head.epoch and known.seq > head.seq):
+            if known == head or (known.seq > head.seq and _continues(view[0], head)):
                 return view
         return self._catch_up()
 
@@ -479,8 +479,11 @@ class Space:
 
 
 def _continues(state: SpaceState, head: Head) -> bool:
-    """Whether what the log holds can be this state's continuation: the space of its number is still the same."""
-    return bool(state.head.seq) and not state.gone and state.head.epoch == head.epoch
+    """Whether what the log holds can be this state's continuation: the space of its number is still the same.
+
+    A head without records is that of a number that no space has any more; its epoch says nothing.
+    """
+    return bool(state.head.seq and head.seq) and not state.gone and state.head.epoch == head.epoch
 
 
 def _content_of(head: Head) -> tuple[int, int]:
