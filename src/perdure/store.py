@@ -77,13 +77,15 @@ class Memory(SpaceMemory):
 
 
 class StoreStats(msgspec.Struct, frozen=True):
-    """Sizes of a store. `facts` counts live facts and documents of all spaces."""
+    """Sizes of a store. `facts` counts live facts and documents of all spaces; `reclaimable_bytes` is about what a
+    purge would give back."""
 
     backend: str
     spaces: int
     facts: int
     records: int
     size_bytes: int
+    reclaimable_bytes: int
 
 
 class Rekeyed(msgspec.Struct, frozen=True):
@@ -196,7 +198,8 @@ class Store:
             space = self._registry.space(name, _settings(MemoryConfig()))
             count, seq = space.read(lambda state, _: (state.fact_count, state.head.seq))
             facts, records = facts + count, records + seq
-        return StoreStats(self.log.name, len(names), facts, records, self.log.size_bytes())
+        log = self.log
+        return StoreStats(log.name, len(names), facts, records, log.size_bytes(), log.reclaimable_bytes())
 
     def health(self, *, timeout_s: float = HEALTH_TIMEOUT_S) -> Health:
         """Look whether the store can be read and whether a write would get its turn. Writes nothing.

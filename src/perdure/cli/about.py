@@ -40,6 +40,7 @@ def stats(session: Session) -> None:
         "facts": found.facts,
         "records": found.records,
         "sizeBytes": found.size_bytes,
+        "reclaimableBytes": found.reclaimable_bytes,
     }
     if session.as_json:
         told["health"] = {

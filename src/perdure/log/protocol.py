@@ -263,6 +263,11 @@ class Log(Protocol):
         """Return the bytes the store takes on its medium (0 when it has none)."""
         ...
 
+    def reclaimable_bytes(self) -> int:
+        """Return about how many of these a purge would give back: the places of erased records, what is free
+        but not returned, caches. What it folds together comes on top."""
+        ...
+
     def close(self) -> None:
         """Release everything. Idempotent; later calls raise Unavailable."""
         ...

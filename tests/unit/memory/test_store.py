@@ -162,3 +162,4 @@ def test_statistics_count_live_facts_of_all_spaces(store):
     assert (stats.facts, stats.spaces) == (3, 2)
     assert stats.backend in ("memory", "sqlite")
     assert (stats.size_bytes > 0) == (stats.backend == "sqlite")
+    assert (stats.size_bytes >= stats.reclaimable_bytes > 0) == (stats.backend == "sqlite")
