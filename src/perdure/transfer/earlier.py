@@ -1,0 +1,105 @@
+"""What a dry run remembers of the records before: enough to judge the next ones, and no texts."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+
+from perdure.log.records import AnnotationRecord, EndRecord, FactRecord, LinkRecord
+from perdure.space.apply import link_of
+from perdure.space.draft import Draft, StateBase
+from perdure.space.state import Receipt
+from perdure.temporal.columns import begins_at
+from perdure.temporal.links import Link
+
+FIRST = 1 << 30  # above the numbers of all facts that a space holds, so that it may grow meanwhile
+
+
+class Earlier:
+    """The facts and links that the file has told so far and that the space does not hold."""
+
+    def __init__(self) -> None:
+        self.effs = array("q")  # by number - FIRST; a document's later units repeat its own
+        self.ids: dict[bytes, int] = {}
+        self.above: dict[int, list[Link]] = {}
+        self.below: dict[int, list[Link]] = {}
+        self.is_ordered = True
+
+    def keep(self, draft: Draft) -> None:
+        """Keep what a plan would add."""
+        for record, units in draft.planned:
+            if isinstance(record, FactRecord):
+                self.ids[draft.digest(record.id)] = record.number
+                eff = begins_at(
+                    record.ingest_time,
+                    valid_from=record.valid_from,
+                    event_time=record.event_time,
+                    effective_from=record.effective_from,
+                )
+                self.effs.extend([eff] * len(units))
+            elif isinstance(record, LinkRecord):
+                link = link_of(record)
+                self.above.setdefault(link.older, []).append(link)
+                self.below.setdefault(link.newer, []).append(link)
+        self.is_ordered = self.is_ordered and draft.is_ordered
+
+
+class Before:
+    """The space with what a dry run told before: the bottom of the draft of the next records."""
+
+    def __init__(self, base: StateBase, earlier: Earlier) -> None:
+        self._base, self._earlier = base, earlier
+
+    @property
+    def next_number(self) -> int:
+        return FIRST + len(self._earlier.effs)
+
+    def exists(self, number: int) -> bool:
+        return number >= FIRST or self._base.exists(number)
+
+    def is_live(self, number: int) -> bool:
+        return number >= FIRST or self._base.is_live(number)
+
+    def above(self, number: int) -> Sequence[Link]:
+        return [*self._base.above(number), *self._earlier.above.get(number, ())]
+
+    def below(self, number: int) -> Sequence[Link]:
+        return [*self._base.below(number), *self._earlier.below.get(number, ())]
+
+    def eff(self, number: int) -> int:
+        return self._earlier.effs[number - FIRST] if number >= FIRST else self._base.eff(number)
+
+    def ingest(self, number: int) -> int:
+        return self.eff(number) if number >= FIRST else self._base.ingest(number)
+
+    def find_number(self, id_: str) -> int | None:
+        found = self._earlier.ids.get(self._base.digest(id_))
+        return self._base.find_number(id_) if found is None else found
+
+    def fact(self, number: int) -> FactRecord:
+        return self._base.fact(number)
+
+    def slot(self, subject: str) -> Sequence[int]:
+        return self._base.slot(subject)
+
+    def receipt(self, key: bytes) -> Receipt | None:
+        return self._base.receipt(key)
+
+    def is_blocked(self, digest: bytes) -> bool:
+        return self._base.is_blocked(digest)
+
+    def valid_to(self, number: int) -> int:
+        return self._base.valid_to(number)
+
+    def ends(self, number: int) -> Sequence[EndRecord]:
+        return () if number >= FIRST else self._base.ends(number)
+
+    def annotation(self, number: int) -> AnnotationRecord | None:
+        return None if number >= FIRST else self._base.annotation(number)
+
+    def digest(self, id_: str) -> bytes:
+        return self._base.digest(id_)
+
+    @property
+    def is_ordered(self) -> bool:
+        return self._earlier.is_ordered and self._base.is_ordered

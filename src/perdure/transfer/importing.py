@@ -1,0 +1,355 @@
+"""Import: the lines of an export into a store, whole or not at all, or whatever of them is good.
+
+A strict import reads the file twice: first it judges every line, then it writes. Both are the same walk over the
+lines, which differs in what takes the records (`Judged` or `Written`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import BinaryIO, Literal
+
+from perdure.errors import Busy, Conflict, ImportFailed, InvalidRequest, PerdureError, StorageFull
+from perdure.log.protocol import Log
+from perdure.log.records import FactRecord, ReceiptRecord
+from perdure.model.namespace import Namespace
+from perdure.transfer.checking import record_of, space_of
+from perdure.transfer.lines import Header, RecordLine, SpaceEndLine, SpaceLine, TotalLine, secret_mark
+from perdure.transfer.merging import Item
+from perdure.transfer.reading import Read, Refused, read_header, read_lines
+from perdure.transfer.reports import Imported, Problem, Progress
+from perdure.transfer.sections import Judged, Place, Spaces, Stopped, Verdict, Written, find_place
+from perdure.transfer.sources import Rereadable, Source, opened, size_of
+
+CHUNK_RECORDS = 1_000  # a transaction: more of them save little and keep other writers waiting longer
+CHUNK_BYTES = 4 * 1024 * 1024
+PROBLEMS_MAX = 10_000  # that are kept; a file with more is no export
+SHOWN_MAX = 3  # that the message of an error names
+
+Committed = Literal["yes", "no", "unknown"]
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How to import; see `import_`."""
+
+    dry_run: bool = False
+    strict: bool = True
+    spaces: frozenset[Namespace] | None = None
+    into: Namespace | None = None
+
+
+def import_(  # noqa: PLR0913 - the names of the public interface
+    log: Log,
+    spaces_of: Spaces,
+    source: Source,
+    *,
+    dry_run: bool = False,
+    strict: bool = True,
+    spaces: Collection[Namespace] | None = None,
+    into: Namespace | None = None,
+    progress: Progress | None = None,
+) -> Imported:
+    """Store what an export holds: facts with their ids and ingest times, and all that was said of them.
+
+    Importing again stores nothing; importing a later export of the same spaces, or one that was imported in part,
+    stores what is missing. What was forgotten, restored or changed in the source since is not undone here.
+    No policy runs and no observer is told. Records are written in file order, in transactions of at most 1,000,
+    each durable before the next; a failed one is not tried again.
+
+    Args:
+        log: the store's.
+        spaces_of: gives the process's one Space of a name.
+        source: a path, a binary stream, or the pieces of bytes that `export` gives. What cannot be read twice
+            is copied to a temporary file for a strict import, which is overwritten with zeros at the end.
+        dry_run: write nothing, and report every problem.
+        strict: when anything is wrong anywhere, write nothing and raise. Else write what is good, and report
+            the rest; a line that names a fact that was left out is left out too.
+        spaces: which of the file's spaces to import; all when None.
+        into: the name under which the one chosen space is stored.
+        progress: told the bytes that are read, of all (of 0 where that cannot be told).
+
+    Raises:
+        InvalidRequest: an argument is wrong; the file cannot be opened.
+        ImportFailed: the file is none of this format or of a newer version, it is wrong and the import strict, or
+            reading or writing failed. `committed` says whether anything was stored; `problems` in its details are
+            the lines and reasons.
+    """
+    chosen = None if spaces is None else frozenset(spaces)
+    options = Options(dry_run, strict, chosen, into)
+    with opened(source) as stream:
+        if not strict and not dry_run:
+            return _walk(log, spaces_of, stream, options, _Reading(progress, 1), writes=True)
+        again = Rereadable(stream)
+        try:
+            reading = _Reading(progress, 1 if dry_run else 2)
+            judged = _walk(log, spaces_of, again.first, options, reading, writes=False)
+            if dry_run:
+                return judged
+            if judged.problems:
+                raise _failed(judged.problems, "no")
+            return _walk(log, spaces_of, again.again(), options, reading, writes=True)
+        finally:
+            again.close()
+
+
+class _Reading:
+    """Counts the bytes that were read, over all the times that the file is read."""
+
+    def __init__(self, progress: Progress | None, times: int) -> None:
+        self._progress, self._times, self._done, self._of = progress, times, 0, 0
+
+    def begin(self, stream: BinaryIO) -> None:
+        if self._progress is not None:
+            self._of = self._of or size_of(stream) * self._times
+
+    def add(self, size: int) -> None:
+        self._done += size
+        if self._progress is not None:
+            self._progress(self._done, self._of)
+
+
+def _walk(
+    log: Log, spaces_of: Spaces, stream: BinaryIO, options: Options, reading: _Reading, *, writes: bool
+) -> Imported:
+    walk = _Walk(log, spaces_of, options, writes=writes)
+    reading.begin(stream)
+    try:
+        walk.begin(read_header(stream))
+    except InvalidRequest as error:
+        problem = Problem(1, error.message.removeprefix("line 1: "))
+        if options.dry_run:
+            return walk.report((problem,))
+        raise _failed((problem,), "no") from error
+    try:
+        for read in read_lines(stream):
+            walk.take(read)
+            reading.add(read.size)
+        walk.end()
+    except Stopped as stopped:
+        raise _failed((Problem(stopped.line, stopped.refused.reason),), walk.committed) from stopped
+    except PerdureError as error:
+        raise _overtaken(error, walk) from error
+    report = walk.report()
+    if writes and options.strict and report.problems:  # the file is another one than that which was judged
+        raise _failed(report.problems, walk.committed)
+    return report
+
+
+class _Section:
+    """The space whose lines are read now. `target` is None where they are passed over or cannot be stored."""
+
+    def __init__(self, name: Namespace | None, target: Judged | Written | None, *, is_chosen: bool) -> None:
+        self.name, self.target, self.is_chosen = name, target, is_chosen
+        self.facts = self.documents = self.records = self.bad = 0
+        self.items: list[Item] = []
+        self.size = 0
+
+
+class _Walk:
+    """Goes over the lines of a file once."""
+
+    def __init__(self, log: Log, spaces_of: Spaces, options: Options, *, writes: bool) -> None:
+        self._log, self._spaces_of, self._options, self._writes = log, spaces_of, options, writes
+        self._section: _Section | None = None
+        self._named: set[Namespace] = set()
+        self._imported: list[Namespace] = []
+        self._problems: list[Problem] = []
+        self._spaces = self._records = self._last = 0
+        self._is_foreign = self._is_over = False
+        self._created = self._existing = self._skipped = self._facts = self._foreign = 0
+        self.committed: Committed = "no"
+        self.is_writing = False
+
+    def begin(self, header: Header) -> None:
+        self._is_foreign = header.secret != secret_mark(self._log.secret)
+        self._last = 1
+
+    def report(self, problems: tuple[Problem, ...] = ()) -> Imported:
+        return Imported(
+            self._created,
+            self._existing,
+            self._skipped,
+            self._facts,
+            tuple(self._imported),
+            problems or tuple(sorted(self._problems, key=lambda problem: problem.line)),
+            self._foreign,
+            dry_run=self._options.dry_run,
+        )
+
+    def take(self, read: Read) -> None:
+        self._last = read.number
+        if self._is_over:
+            self._note(read.number, "stands after the line that ends the file")
+        elif isinstance(read.line, Refused):
+            self._refuse(read.number, read.line.reason)
+        elif isinstance(read.line, SpaceLine):
+            self._open(read.number, read.line)
+        elif isinstance(read.line, SpaceEndLine):
+            self._close(read.number, read.line)
+        elif isinstance(read.line, TotalLine):
+            self._total(read.number, read.line)
+        else:
+            self._record(read, read.line)
+
+    def end(self) -> None:
+        """The file is at its end."""
+        if self._section is not None:
+            self._flush(self._section)
+        if not self._is_over:
+            self._note(self._last, "the file ends after this line, before the line that ends it: it was cut")
+        absent = (self._options.spaces or frozenset()) - self._named
+        if absent:
+            self._note(1, f"{len(absent)} of the spaces that are to be imported are not in the file")
+
+    def _note(self, line: int, reason: str) -> None:
+        if len(self._problems) < PROBLEMS_MAX:
+            self._problems.append(Problem(line, reason))
+
+    def _refuse(self, line: int, reason: str) -> None:
+        """Leave out a line that was to be a record."""
+        self._note(line, reason)
+        self._skipped += 1
+        self._records += 1
+        if self._section is not None:
+            self._section.records += 1
+            self._section.bad += 1
+
+    def _open(self, line: int, told: SpaceLine) -> None:
+        if self._section is not None:
+            self._note(line, "begins a space before the last one is ended")
+            self._flush(self._section)
+        self._spaces += 1
+        try:
+            self._section = self._begun(told)
+        except (Refused, InvalidRequest) as error:
+            self._note(line, error.reason if isinstance(error, Refused) else error.message)
+            self._section = _Section(None, None, is_chosen=True)
+
+    def _begun(self, told: SpaceLine) -> _Section:
+        first = space_of(told)
+        name = Namespace(first.principal, first.scope)
+        if name in self._named:
+            raise Refused("repeats the name of an earlier space")
+        self._named.add(name)
+        if self._options.spaces is not None and name not in self._options.spaces:
+            return _Section(name, None, is_chosen=False)
+        if self._options.into is not None and self._imported:
+            raise Refused("is a second space, but into takes one: choose one of the file's spaces (spaces)")
+        place = find_place(self._log, self._spaces_of, first, self._options.into or name)
+        self._imported.append(name)
+        return _Section(name, self._target(place), is_chosen=True)
+
+    def _target(self, place: Place) -> Judged | Written:
+        return Written(place, strict=self._options.strict) if self._writes else Judged(place)
+
+    def _close(self, line: int, told: SpaceEndLine) -> None:
+        section = self._section
+        if section is None:
+            self._note(line, "ends a space, but none was begun")
+            return
+        self._flush(section)
+        if told.records != section.records:
+            self._note(
+                line, f"the space was written with {told.records} records, but {section.records} are there"
+            )
+        elif not section.bad and (told.facts, told.documents) != (section.facts, section.documents):
+            self._note(
+                line,
+                f"the space was written with {told.facts} facts and {told.documents} documents, but {section.facts} "
+                f"and {section.documents} are there",
+            )
+        self._section = None
+
+    def _total(self, line: int, told: TotalLine) -> None:
+        if self._section is not None:
+            self._note(line, "ends the file before the last space is ended")
+            self._flush(self._section)
+            self._section = None
+        self._is_over = True
+        if (told.spaces, told.records) != (self._spaces, self._records):
+            self._note(
+                line,
+                f"the file was written with {told.spaces} spaces and {told.records} records, but {self._spaces} and "
+                f"{self._records} are there",
+            )
+
+    def _record(self, read: Read, line: RecordLine) -> None:
+        section = self._section
+        if section is None:
+            self._refuse(read.number, "stands in no space")
+            return
+        try:
+            record = record_of(line)
+        except InvalidRequest as error:
+            self._refuse(read.number, error.message)
+            return
+        self._records += 1
+        section.records += 1
+        if isinstance(record, FactRecord):
+            section.facts, section.documents = (
+                section.facts + (not record.version),
+                section.documents + (record.version > 0),
+            )
+        if section.target is None:
+            self._skipped += section.is_chosen
+            return
+        section.items.append(Item(read.number, record))
+        section.size += read.size
+        if len(section.items) >= CHUNK_RECORDS or section.size >= CHUNK_BYTES:
+            self._flush(section)
+
+    def _flush(self, section: _Section) -> None:
+        items, section.items, section.size = section.items, [], 0
+        if section.target is None or not items:
+            return
+        self.is_writing = self._writes
+        verdicts = section.target.take(items)
+        self.is_writing = False
+        for item, verdict in zip(items, verdicts, strict=True):
+            self._tally(item, verdict, section)
+
+    def _tally(self, item: Item, verdict: Verdict, section: _Section) -> None:
+        if isinstance(verdict, Refused):
+            self._note(item.line, verdict.reason)
+            self._skipped += 1
+            section.bad += 1
+            return
+        if not verdict:
+            self._existing += 1
+            return
+        self._created += 1
+        self._facts += isinstance(item.record, FactRecord)
+        self._foreign += self._is_foreign and isinstance(item.record, ReceiptRecord)
+        if self._writes:
+            self.committed = "yes"
+
+
+def _overtaken(error: PerdureError, walk: _Walk) -> ImportFailed:
+    """Return what to raise when the store, or the stream, failed."""
+    committed = walk.committed
+    if committed == "no" and walk.is_writing and not isinstance(error, Busy | StorageFull | Conflict):
+        committed = "unknown"  # of the others it is not known that they leave nothing
+    return ImportFailed(
+        f"{error.message}; {_STORED[committed]}",
+        committed=committed,
+        cause=error.code,
+    )
+
+
+_STORED: dict[Committed, str] = {
+    "no": "nothing was stored",
+    "yes": "what was stored before stays: import again to store the rest",
+    "unknown": "whether anything was stored is not known: import again, which stores what is missing",
+}
+
+
+def _failed(problems: tuple[Problem, ...], committed: Committed) -> ImportFailed:
+    shown = "; ".join(f"line {problem.line}: {problem.reason}" for problem in problems[:SHOWN_MAX])
+    more = f"; and {len(problems) - SHOWN_MAX} more" if len(problems) > SHOWN_MAX else ""
+    return ImportFailed(
+        f"{shown}{more}; {_STORED[committed]}",
+        committed=committed,
+        problems=[{"line": problem.line, "reason": problem.reason} for problem in problems],
+    )

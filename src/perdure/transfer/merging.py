@@ -1,0 +1,345 @@
+"""What one record of an export means to a space: new, there before, or refused. Pure in its draft.
+
+A record is compared with what the space holds, so that importing again adds what is missing and nothing else:
+facts by id, links by their facts and kind, annotations by when they were given, ends and uses by how many
+there are. What the space removed, restored or ended by itself is not undone.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+from pyroaring import BitMap
+
+from perdure.base.canonical import canonical_json, decode_json
+from perdure.errors import Blocked
+from perdure.log.records import (
+    AnnotationRecord,
+    BlockRecord,
+    EndRecord,
+    FactRecord,
+    HideRecord,
+    LinkRecord,
+    ReceiptRecord,
+    Record,
+    UseRecord,
+)
+from perdure.planning.blocks import refuse_blocked
+from perdure.space.apply import link_of
+from perdure.space.draft import Draft
+from perdure.space.state import DEAD, SpaceState
+from perdure.temporal.columns import BEGINNING
+from perdure.temporal.links import Link, closes_cycle
+from perdure.transfer.reading import Refused
+
+
+class Item(NamedTuple):
+    """A record of the file, with the terms of its units where they were worked out before the turn."""
+
+    line: int
+    record: Record
+    units: tuple[list[str], ...] | None = None
+
+
+@dataclass(slots=True)
+class _Notes:
+    """What the records so far have told: the numbers of facts in the file and here, and running counts."""
+
+    told: array[int] = field(default_factory=lambda: array("q"))  # in the file, ascending
+    here: array[int] = field(default_factory=lambda: array("q"))  # in the space, at the same places
+    taken: BitMap = field(default_factory=BitMap)  # all of `here`
+    documents: BitMap = field(default_factory=BitMap)
+    ends: Counter[tuple[int, int | None, int, str | None]] = field(default_factory=Counter)
+    uses: Counter[int] = field(default_factory=Counter)
+    used_before: dict[int, int] = field(default_factory=dict)
+    newest: int | None = None  # ingest time of the last fact that is new here
+    newest_told: int = BEGINNING  # of the last fact in the file
+
+    def find(self, number: int) -> int | None:
+        place = bisect_left(self.told, number)
+        return self.here[place] if place < len(self.told) and self.told[place] == number else None
+
+    def add(self, other: _Notes) -> None:
+        self.told += other.told
+        self.here += other.here
+        self.taken |= other.taken
+        self.documents |= other.documents
+        self.ends += other.ends
+        self.uses += other.uses
+        self.used_before |= other.used_before
+        self.newest = other.newest if other.newest is not None else self.newest
+        self.newest_told = max(self.newest_told, other.newest_told)
+
+
+class Book:
+    """What an import knows of one space of the file. Plans note into it and may be made anew before `keep`."""
+
+    def __init__(self, first_new: int, block_key: bytes, profile_units: Callable[[FactRecord], Any]) -> None:
+        """Begin with a space.
+
+        Args:
+            first_new: facts from this number on were not there when the import began.
+            block_key: what blocks of the file are keyed with that name no key; b"" where it says none.
+            profile_units: gives the terms of each unit of a fact.
+        """
+        self.first_new, self.block_key, self.units_of = first_new, block_key, profile_units
+        self._kept, self._fresh = _Notes(), _Notes()
+
+    def begin(self) -> None:
+        """Drop what was noted since the last `keep`."""
+        self._fresh = _Notes()
+
+    def keep(self) -> None:
+        """Keep what was noted: it is written."""
+        self._kept.add(self._fresh)
+        self._fresh = _Notes()
+
+    @property
+    def notes(self) -> _Notes:
+        """Where new notes go."""
+        return self._fresh
+
+    def number(self, told: int) -> int:
+        """Return the number here of a fact of the file; raises Refused when no line has told it."""
+        found = self._fresh.find(told)
+        if found is None:
+            found = self._kept.find(told)
+        if found is None:
+            raise Refused(f"names fact {told}, which no line before this one has told, or which was left out")
+        return found
+
+    def fact_number(self, told: int) -> int:
+        """As `number`, but refuses documents, which have no history."""
+        found = self.number(told)
+        if found in self._fresh.documents or found in self._kept.documents:
+            raise Refused(f"names {told} as a fact, but that is a document")
+        return found
+
+    def numbers(self, told: Sequence[int]) -> tuple[int, ...]:
+        return tuple(map(self.number, told))
+
+    def is_taken(self, here: int) -> bool:
+        """Whether a line has told of this fact."""
+        return here in self._fresh.taken or here in self._kept.taken
+
+    def is_new(self, here: int) -> bool:
+        """Whether the fact was not there when the import began, so that nothing was said of it."""
+        return here >= self.first_new
+
+    def last_told(self) -> int:
+        """Return the last fact's number in the file, or -1."""
+        for notes in (self._fresh, self._kept):
+            if notes.told:
+                return notes.told[-1]
+        return -1
+
+    def newest_told(self) -> int:
+        return max(self._fresh.newest_told, self._kept.newest_told)
+
+    def newest(self, state: SpaceState) -> int:
+        """Return the ingest time of the last fact that is here, or BEGINNING."""
+        for notes in (self._fresh, self._kept):
+            if notes.newest is not None:
+                return notes.newest
+        found = _newest_ingest(state)
+        self._kept.newest = found
+        return found
+
+    def count_end(self, key: tuple[int, int | None, int, str | None]) -> int:
+        """Return how many times the file has told this end, this time included."""
+        self._fresh.ends[key] += 1
+        return self._fresh.ends[key] + self._kept.ends[key]
+
+    def counts_use(self, state: SpaceState, here: int) -> bool:
+        """Whether one more use of the fact is missing here."""
+        if self.is_new(here):
+            return True
+        if here not in self._kept.used_before:
+            self._fresh.used_before.setdefault(here, state.uses.get(here, (0, 0))[0])
+        before = self._kept.used_before.get(here, self._fresh.used_before.get(here, 0))
+        self._fresh.uses[here] += 1
+        return self._fresh.uses[here] + self._kept.uses[here] > before
+
+
+def merge(draft: Draft, book: Book, item: Item) -> bool:
+    """Plan what a record of the file adds; return whether it adds anything.
+
+    Raises:
+        Refused: it contradicts what is here or what the file has told; nothing of it is planned.
+    """
+    return _MERGES[type(item.record)](draft, book, item.record, item)
+
+
+def _newest_ingest(state: SpaceState) -> int:
+    if not state.presence:
+        return BEGINNING
+    ingested = np.frombuffer(state.ingested, dtype=np.int64)
+    living = np.frombuffer(state.presence, dtype=np.uint8) != DEAD
+    return int(ingested[living].max(initial=BEGINNING))
+
+
+def _merge_fact(draft: Draft, book: Book, record: FactRecord, item: Item) -> bool:
+    if record.number <= book.last_told():
+        raise Refused(f"number {record.number} is not above that of the fact before it")
+    if not record.version and record.ingest_time < book.newest_told():
+        raise Refused("ingestTime lies before that of an earlier line: facts stand in their order of arrival")
+    number = draft.find_number(record.id)
+    is_here = number is not None
+    if number is not None:
+        if book.is_taken(number):
+            raise Refused("repeats the id of an earlier line")
+        _refuse_other(record, draft.fact(number))
+    else:
+        _refuse_late(draft, book, record)
+        try:
+            refuse_blocked(draft, record.id, record.text)
+        except Blocked as error:
+            raise Refused(error.message) from error
+        number = draft.next_number
+        units = book.units_of(record) if item.units is None else item.units
+        draft.add_fact(msgspec.structs.replace(record, number=number), units)
+        if not record.version:
+            book.notes.newest = record.ingest_time
+    notes = book.notes
+    notes.told.append(record.number)
+    notes.here.append(number)
+    notes.taken.add(number)
+    if record.version:
+        notes.documents.add(number)
+    else:
+        notes.newest_told = max(notes.newest_told, record.ingest_time)
+    return not is_here
+
+
+def _refuse_other(record: FactRecord, stored: FactRecord) -> None:
+    if record.version and stored.version and record.version != stored.version:
+        raise Refused(
+            f"conflict: version {stored.version} of this document is stored, the file has version {record.version}"
+        )
+    if _payload(record) != _payload(stored):
+        raise Refused("conflict: this id is stored with other content")
+
+
+def _payload(record: FactRecord) -> tuple[FactRecord, bytes]:
+    """Return what makes the fact the one it is; when and where it was told first makes no other of it."""
+    metadata = b"" if record.metadata is None else canonical_json(decode_json(record.metadata))
+    plain = msgspec.structs.replace(
+        record, number=0, ingest_time=0, extracted=(), metadata=None, effective_from=None, retelling=0
+    )
+    return plain, metadata
+
+
+def _refuse_late(draft: Draft, book: Book, record: FactRecord) -> None:
+    if record.version:
+        return  # documents take no part in time
+    newest = book.newest(draft.state)
+    if record.ingest_time < newest:
+        raise Refused(
+            f"was recorded at {record.ingest_time}, but the space holds a fact recorded later, at {newest}, and facts "
+            "stand in their order of arrival: import into another scope (into), or tell the facts anew"
+        )
+
+
+def _merge_link(draft: Draft, book: Book, record: LinkRecord, item: Item) -> bool:
+    newer, older = book.fact_number(record.newer), book.fact_number(record.older)
+    link = link_of(msgspec.structs.replace(record, newer=newer, older=older))
+    known = _find_link(draft, link)
+    if known is not None and known.known_from >= link.known_from:
+        return False
+    if known is None and closes_cycle(newer, older, draft):
+        raise Refused("makes a fact supersede itself, through others or at once")
+    draft.add_link(link, told=record.told)
+    return True
+
+
+def _find_link(draft: Draft, link: Link) -> Link | None:
+    below, above = draft.below(link.newer), draft.above(link.older)
+    nearer = below if len(below) <= len(above) else above
+    found = None
+    for other in nearer:
+        if (other.newer, other.older, other.kind) == (link.newer, link.older, link.kind):
+            found = other
+    return found
+
+
+def _merge_end(draft: Draft, book: Book, record: EndRecord, item: Item) -> bool:
+    number = book.fact_number(record.number)
+    if not book.is_new(number):
+        told = (record.at, record.recorded_at, record.reason)
+        there = sum((end.at, end.recorded_at, end.reason) == told for end in draft.ends(number))
+        if book.count_end((number, *told)) <= there:
+            return False
+    draft.add(msgspec.structs.replace(record, number=number))
+    return True
+
+
+def _merge_annotation(draft: Draft, book: Book, record: AnnotationRecord, item: Item) -> bool:
+    number = book.number(record.number)
+    if not book.is_new(number):
+        known = draft.annotation(number)
+        if known is not None and known.recorded_at >= record.recorded_at:
+            return False
+    draft.add(msgspec.structs.replace(record, number=number))
+    return True
+
+
+def _merge_hidden(draft: Draft, book: Book, record: HideRecord, item: Item) -> bool:
+    numbers = book.numbers(record.numbers)
+    visible = tuple(number for number in numbers if book.is_new(number) or draft.is_live(number))
+    if visible:
+        draft.add(msgspec.structs.replace(record, numbers=visible))
+    return bool(visible)
+
+
+def _merge_receipt(draft: Draft, book: Book, record: ReceiptRecord, item: Item) -> bool:
+    items = tuple(
+        msgspec.structs.replace(
+            told,
+            number=book.number(told.number),
+            supersedes=book.numbers(told.supersedes),
+            superseded_by=book.numbers(told.superseded_by),
+        )
+        for told in record.items
+    )
+    if draft.receipt(record.key) is not None:
+        return False
+    draft.add(msgspec.structs.replace(record, items=items))
+    return True
+
+
+def _merge_use(draft: Draft, book: Book, record: UseRecord, item: Item) -> bool:
+    numbers = book.numbers(record.numbers)
+    missing = tuple(number for number in numbers if book.counts_use(draft.state, number))
+    if missing:
+        draft.add(msgspec.structs.replace(record, numbers=missing))
+    return bool(missing)
+
+
+def _merge_block(draft: Draft, book: Book, record: BlockRecord, item: Item) -> bool:
+    key = record.key or book.block_key
+    if not key:
+        raise Refused("key is missing, and the line of the space names none")
+    missing = tuple(digest for digest in record.digests if not draft.is_blocked(digest))
+    if missing:
+        own = draft.state.settings.block_key
+        draft.add(BlockRecord(missing, record.recorded_at, b"" if key == own else key))
+    return bool(missing)
+
+
+_MERGES: dict[type, Callable[[Draft, Book, Any, Item], bool]] = {
+    FactRecord: _merge_fact,
+    LinkRecord: _merge_link,
+    EndRecord: _merge_end,
+    AnnotationRecord: _merge_annotation,
+    HideRecord: _merge_hidden,
+    ReceiptRecord: _merge_receipt,
+    UseRecord: _merge_use,
+    BlockRecord: _merge_block,
+}

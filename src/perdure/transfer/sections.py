@@ -1,0 +1,171 @@
+"""One space of an import: its records in chunks, judged in a dry run or written each as one transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from perdure.base.ids import random_secret
+from perdure.errors import Conflict
+from perdure.log.protocol import Log
+from perdure.log.records import FactRecord, SpaceRecord, encode
+from perdure.model.namespace import Namespace
+from perdure.space.apply import units_of
+from perdure.space.draft import Draft, StateBase
+from perdure.space.facts import FactReader
+from perdure.space.idmap import id_hash
+from perdure.space.names import hashed_name
+from perdure.space.space import Settings, Space
+from perdure.space.state import SpaceState
+from perdure.transfer.earlier import FIRST, Before, Earlier
+from perdure.transfer.merging import Book, Item, merge
+from perdure.transfer.reading import Refused
+
+BLOCK_KEY_BYTES = 16
+
+Spaces = Callable[[Namespace, Settings], Space]
+Verdict = bool | Refused  # stored, there before, or why not
+
+
+class Place(NamedTuple):
+    """Where the records of a space go: the log, its space, and the first record if it is to be made."""
+
+    log: Log
+    space: Space
+    first: SpaceRecord
+
+
+def find_place(log: Log, spaces: Spaces, first: SpaceRecord, name: Namespace) -> Place:
+    """Return where records go that are told under a first record; writes nothing.
+
+    Raises:
+        Refused: the space is there with other settings, which are fixed at its creation.
+    """
+    space = spaces(name, Settings(first.profile, first.k1, first.b))
+    there = space.read(lambda state, _: state.settings if space.number is not None else None)
+    if there is not None:
+        for field in ("profile", "k1", "b"):
+            here, told = getattr(there, field), getattr(first, field)
+            if here != told:
+                raise Refused(
+                    f"{field} is {told} in the file, but the space is there with {here}, which is fixed: import "
+                    "into another scope (into)"
+                )
+    return Place(log, space, msgspec.structs.replace(first, principal=name.principal, scope=name.scope))
+
+
+class Judged:
+    """A space that is only looked at: says of each record what an import would do."""
+
+    def __init__(self, place: Place) -> None:
+        self._space, self._earlier = place.space, Earlier()
+        self._book = Book(FIRST, place.first.block_key, lambda record: ([],) * (1 + len(record.cuts)))
+
+    def take(self, items: Sequence[Item]) -> list[Verdict]:
+        """Return a verdict an item, in order."""
+
+        def judge(state: SpaceState, reader: FactReader) -> tuple[Draft, list[Verdict]]:
+            base = StateBase(state, reader, secret)
+            _fetch(state, reader, base, items)
+            draft = Draft(Before(base, self._earlier), state, secret, 0)
+            self._book.begin()
+            return draft, [_verdict(draft, self._book, item) for item in items]
+
+        secret = self._space.log.secret
+        draft, verdicts = self._space.read(judge)
+        self._book.keep()
+        self._earlier.keep(draft)
+        return verdicts
+
+
+class Written:
+    """A space that is written to: each `take` is one transaction, durable when it returns."""
+
+    def __init__(self, place: Place, *, strict: bool) -> None:
+        self._place, self._space, self._strict = place, place.space, strict
+        first_new = self._space.read(lambda state, _: state.next_number)
+        self._book = Book(first_new, place.first.block_key, self._units)
+
+    def take(self, items: Sequence[Item]) -> list[Verdict]:
+        """Store what is new and return a verdict an item, in order.
+
+        Raises:
+            Stopped: strict, and an item is refused; nothing of these was stored.
+            Whatever a write raises.
+        """
+        if self._space.read(lambda *_: self._space.number) is None:
+            verdicts = Judged(self._place).take(items)
+            if not any(verdict is True for verdict in verdicts):
+                return verdicts  # a space comes into being with its first record, not with a bad one
+            self._create()
+        prepared = self._prepared(items)
+        verdicts = self._space.write(lambda draft: self._plan(draft, prepared))
+        self._book.keep()
+        return verdicts
+
+    def _plan(self, draft: Draft, items: Sequence[Item]) -> list[Verdict]:
+        self._book.begin()
+        verdicts: list[Verdict] = []
+        for item in items:
+            verdict = _verdict(draft, self._book, item)
+            if self._strict and isinstance(verdict, Refused):
+                raise Stopped(item.line, verdict)
+            verdicts.append(verdict)
+        return verdicts
+
+    def _prepared(self, items: Sequence[Item]) -> list[Item]:
+        """Analyse the texts that are probably new before the writer's turn is taken."""
+
+        def known(state: SpaceState, reader: FactReader) -> set[int]:
+            return _fetch(state, reader, StateBase(state, reader, self._space.log.secret), items)
+
+        there = self._space.read(known)
+        return [
+            item._replace(units=self._units(item.record))
+            if isinstance(item.record, FactRecord) and item.line not in there
+            else item
+            for item in items
+        ]
+
+    def _units(self, record: FactRecord) -> tuple[list[str], ...]:
+        return tuple(map(self._space.profile.document_terms, units_of(record)))
+
+    def _create(self) -> None:
+        log, space, first = self._place
+        if not first.block_key:
+            first = msgspec.structs.replace(first, block_key=random_secret(BLOCK_KEY_BYTES))
+        try:
+            log.create_space(hashed_name(log.secret, space.namespace), encode(first))
+        except Conflict as conflict:  # another process was faster: the space is there
+            if conflict.kind != "head":
+                raise
+
+
+class Stopped(Exception):
+    """A strict import met a line that it cannot store."""
+
+    def __init__(self, line: int, refused: Refused) -> None:
+        super().__init__(refused.reason)
+        self.line, self.refused = line, refused
+
+
+def _verdict(draft: Draft, book: Book, item: Item) -> Verdict:
+    try:
+        return merge(draft, book, item)
+    except Refused as refused:
+        return refused
+
+
+def _fetch(state: SpaceState, reader: FactReader, base: StateBase, items: Sequence[Item]) -> set[int]:
+    """Read the facts that items may repeat, all at once; return the lines of those items."""
+    found: dict[int, int] = {}
+    for item in items:
+        if isinstance(item.record, FactRecord):
+            for number in state.ids.find(id_hash(base.digest(item.record.id))):
+                if state.exists(number):
+                    found[number] = item.line
+    if found:
+        reader.get_many(state, sorted(found))
+    return set(found.values())
