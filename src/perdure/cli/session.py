@@ -40,6 +40,15 @@ ConfigOption = Annotated[
         "--config", metavar="FILE", help="A MemoryConfig as JSON. Without it PERDURE_CONFIG, or the defaults."
     ),
 ]
+KeyFileOption = Annotated[
+    str | None,
+    typer.Option(
+        "--key-file",
+        metavar="FILE",
+        help="A file of yours alone with the key of an encrypted store, or its passphrase. Without it "
+        "PERDURE_KEY_FILE, or the passphrase in PERDURE_KEY.",
+    ),
+]
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 
 
@@ -51,6 +60,7 @@ class Common:
     principal: str | None = None
     scope: str | None = None
     config: str | None = None
+    key_file: str | None = None
     as_json: bool = False
 
     def over(self, other: Common) -> Common:
@@ -60,6 +70,7 @@ class Common:
             other.principal if self.principal is None else self.principal,
             other.scope if self.scope is None else self.scope,
             other.config if self.config is None else self.config,
+            other.key_file if self.key_file is None else self.key_file,
             self.as_json or other.as_json,
         )
 
@@ -73,6 +84,7 @@ class Session:
     scope: str | None
     as_json: bool
     config: MemoryConfig = field(repr=False)
+    key: str | Path | None = field(repr=False, default=None)  # a passphrase, or the file of a key
 
     def has_store(self) -> bool:
         """Whether there is a store at the place, or something else that opening it must judge.
@@ -95,7 +107,9 @@ class Session:
         from perdure.store import Store  # noqa: PLC0415 - help and usage errors must not wait for it
 
         absent = not writes and not self.has_store()
-        with Store.open(EPHEMERAL if absent else self.place) as store:
+        place = EPHEMERAL if absent else self.place
+        # What is only in memory has nothing to encrypt, also where the environment holds a key for other stores.
+        with Store.open(place, key=None if place == EPHEMERAL else self.key) as store:
             yield store
         if absent:
             complain(ABSENT)
@@ -110,14 +124,29 @@ def session_of(common: Common) -> Session:
     """Return the session that the options and the environment describe.
 
     Raises:
-        InvalidRequest: the configuration cannot be read or is wrong, or --store or --config is empty.
+        InvalidRequest: the configuration cannot be read or is wrong, --store, --config or --key-file is empty,
+            or the key is told twice.
     """
-    for name in ("store", "config"):
+    for name in ("store", "config", "key_file"):
         if getattr(common, name) == "":
-            raise InvalidRequest(f"--{name} is empty; name one, or leave the option out", field=name)
+            option = name.replace("_", "-")
+            raise InvalidRequest(f"--{option} is empty; name one, or leave the option out", field=name)
     place = common.store or os.environ.get("PERDURE_STORE") or str(default_store())
     config = common.config or os.environ.get("PERDURE_CONFIG")
-    return Session(place, common.principal, common.scope, common.as_json, _read_config(config))
+    key = _key(common.key_file)
+    return Session(place, common.principal, common.scope, common.as_json, _read_config(config), key)
+
+
+def _key(key_file: str | None) -> str | Path | None:
+    passphrase, named = os.environ.get("PERDURE_KEY"), os.environ.get("PERDURE_KEY_FILE")
+    if passphrase and (key_file or named):
+        raise InvalidRequest(
+            f"both PERDURE_KEY and {'--key-file' if key_file else 'PERDURE_KEY_FILE'} tell a key: unset one of them",
+            field="key",
+        )
+    if key_file or named:
+        return Path(key_file or named or "")
+    return passphrase or None
 
 
 def default_store() -> Path:
@@ -152,13 +181,14 @@ def shared_options(  # noqa: PLR0913 - the group's callback: the same options, b
     principal: PrincipalOption = None,
     scope: ScopeOption = None,
     config: ConfigOption = None,
+    key_file: KeyFileOption = None,
     as_json: JsonFlag = False,
     version: Annotated[bool, typer.Option("--version", help="Print the version, and stop.")] = False,
 ) -> None:
     if version:
         _print_version(as_json=as_json)
         raise typer.Exit
-    ctx.obj = Common(store, principal, scope, config, as_json)
+    ctx.obj = Common(store, principal, scope, config, key_file, as_json)
     if ctx.invoked_subcommand is None:
         typer.echo(ctx.get_help())
         raise typer.Exit(2)
