@@ -74,6 +74,7 @@ class _Snapshot(msgspec.Struct, array_like=True):
     annotations: list[AnnotationRecord]
     receipts: list[_Receipt]
     blocked: list[bytes]
+    block_keys: list[bytes] = []
 
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -113,6 +114,7 @@ def cached_state(state: SpaceState) -> Cached:
             annotations=list(state.annotations.values()),
             receipts=[_Receipt(r.seq, r.record) for r in state.receipts.values()],
             blocked=sorted(state.blocked),
+            block_keys=sorted(state.block_keys),
         )
     )
     return Cached(state.head, blob)
@@ -132,6 +134,14 @@ def find_state(cached: Cached) -> SpaceState | None:
     state.head = cached.head
     state.from_snapshot = True
     return state
+
+
+def find_settings(blob: bytes) -> SpaceRecord | None:
+    """Return record 1 of the space of a snapshot; None where the blob is none."""
+    try:
+        return _decode(blob).settings
+    except msgspec.MsgspecError:
+        return None
 
 
 def _analysis(state: SpaceState) -> str:
@@ -191,3 +201,4 @@ def _restore_records(state: SpaceState, snapshot: _Snapshot) -> None:
     state.annotations = {record.number: record for record in snapshot.annotations}
     state.receipts = {r.record.key: Receipt(r.record, r.seq) for r in snapshot.receipts}
     state.blocked = set(snapshot.blocked)
+    state.block_keys = set(snapshot.block_keys)

@@ -111,6 +111,22 @@ def findings(access: Access) -> Iterator[Finding]:
             yield Finding(f"a kept state of space {space} is damaged: {_HARMLESS}", space)
 
 
+def whole_blobs(path: Path, cipher: Cipher, space: int) -> list[bytes]:
+    """Return the snapshots of a space whose checksum holds, the newest first; of a store that nobody uses."""
+    found = []
+    with _opened(path, cipher, write=False) as cache:
+        for number, place, name, epoch, seq, erasures, digest, parts, check in reversed(
+            rows_of(cache, _PUBLISHED)
+        ):
+            if place != space or type(parts) is not int:
+                continue
+            pieces = [_get_part(cache, (number, position)) or b"" for position in range(parts)]
+            blob = b"".join(pieces)
+            if _check(space, name, Head(epoch, seq, erasures, digest), blob) == check:
+                found.append(blob)
+    return found
+
+
 def _seen(access: Access, work: Callable[[apsw.Connection], Result]) -> Result | list[Finding] | None:
     """Run `work` on the cache file; None where there is none or it is in use, a finding where it is damaged."""
 
