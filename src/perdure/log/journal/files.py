@@ -45,6 +45,10 @@ class JournalFiles:
         return self.directory / "journal.current.new"
 
     @property
+    def old_pointer(self) -> Path:
+        return self.directory / "journal.current.old"
+
+    @property
     def key(self) -> Path:
         return self.directory / "journal.key"
 
@@ -82,14 +86,14 @@ class Pointer(NamedTuple):
     backups: tuple[int, ...] = ()  # the moments (ms) at which copies were noted, in the order they were
 
 
-def read_pointer(files: JournalFiles) -> Pointer:
-    """Return what journal.current says.
+def read_pointer(path: Path) -> Pointer:
+    """Return what journal.current, or a copy of it, says.
 
     Raises:
         Corrupt: it is damaged.
         Unavailable: a newer build wrote it.
     """
-    raw = files.pointer.read_bytes()
+    raw = path.read_bytes()
     found = _POINTER.fullmatch(raw)
     if found is None or not compare_digest(_pointer_digest(found[1]), found[6]):
         raise Corrupt("journal.current is damaged: restore it, or the whole directory, from a backup")
@@ -101,11 +105,24 @@ def read_pointer(files: JournalFiles) -> Pointer:
     return Pointer(int(found[3]), int(found[4]), tuple(map(int, found[5].split(b",") if found[5] else ())))
 
 
-def write_pointer(files: JournalFiles, pointer: Pointer) -> None:
-    """Put a pointer in place of the other in one step: all is old before it and new after it.
+def put_pointer(files: JournalFiles, pointer: Pointer, present: Pointer | None = None) -> None:
+    """Put a pointer in place of the present one in one step: all is old before it and new after it.
 
-    Durable only once the directory is synced.
+    Durable only once the directory is synced. Until then `restore_pointer` undoes it and needs no room for that.
     """
+    if present is not None:
+        write_new(files.old_pointer, _pointer_bytes(present))
+    write_new(files.next_pointer, _pointer_bytes(pointer))
+    os.replace(files.next_pointer, files.pointer)
+
+
+def restore_pointer(files: JournalFiles, present: Pointer) -> None:
+    """Make sure that the pointer is the present one again, where another was being put in its place."""
+    if read_pointer(files.pointer) != present:
+        os.replace(files.old_pointer, files.pointer)
+
+
+def _pointer_bytes(pointer: Pointer) -> bytes:
     backups = ",".join(map(str, pointer.backups)).encode()
     before = b'{"v":%d,"generation":%d,"epoch":%d,"backups":[%b],"sha":"' % (
         POINTER_VERSION,
@@ -113,8 +130,7 @@ def write_pointer(files: JournalFiles, pointer: Pointer) -> None:
         pointer.epoch,
         backups,
     )
-    write_new(files.next_pointer, b'%b%b"}\n' % (before, _pointer_digest(before)))
-    os.replace(files.next_pointer, files.pointer)
+    return b'%b%b"}\n' % (before, _pointer_digest(before))
 
 
 def _pointer_digest(before: bytes) -> bytes:

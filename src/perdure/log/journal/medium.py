@@ -20,10 +20,11 @@ from perdure.log.journal.files import (
     Pointer,
     damaged_key,
     missing_pointer,
+    put_pointer,
     read_key,
     read_pointer,
+    restore_pointer,
     write_key,
-    write_pointer,
 )
 from perdure.log.journal.generation import Generation, batch_lines, erase_generation, write_generation
 from perdure.log.journal.lines import StoreLine, make_verifier
@@ -98,7 +99,7 @@ class JournalMedium:
     def findings(self) -> Iterator[Finding]:
         files, number = self._files, self._generation.number
         try:
-            if read_pointer(files) != self._pointer:
+            if read_pointer(files.pointer) != self._pointer:
                 yield Finding("journal.current was replaced while the journal was open: restore a backup")
             if self._kept and read_key(files) != self._content.secret:
                 raise damaged_key()
@@ -144,9 +145,11 @@ class JournalMedium:
 
     def close(self) -> None:
         try:
-            if not self._synced and os.getpid() == self._process:
+            if os.getpid() == self._process:
                 with system_errors():
-                    self._generation.acknowledge()
+                    self._settle()
+                    if not self._synced:
+                        self._generation.acknowledge()
         finally:
             self._generation.close()
             self._lock.close()
@@ -200,17 +203,18 @@ class JournalMedium:
     def _switch(self, pointer: Pointer) -> None:
         """Make another generation the store, durably. After a failure `_settle` must succeed before anything else."""
         self._unsettled = True
-        write_pointer(self._files, pointer)
+        put_pointer(self._files, pointer, self._pointer)
         sync_directory(self._files.directory)
         self._pointer, self._unsettled = pointer, False
+        with suppress(OSError):
+            self._files.old_pointer.unlink()
 
     def _settle(self) -> None:
         # While the directory may yet forget or recall another pointer, appending here, or erasing there, could
         # lose the store.
         if not self._unsettled:
             return
-        if read_pointer(self._files) != self._pointer:
-            write_pointer(self._files, self._pointer)
+        restore_pointer(self._files, self._pointer)
         sync_directory(self._files.directory)
         self._unsettled = False
 
@@ -223,7 +227,7 @@ class JournalMedium:
             write_key(target, content.secret)
         write_generation(target, number, content, kept=self._kept)
         # The pointer last: a copy that was not finished is not taken for a store.
-        write_pointer(target, self._pointer)
+        put_pointer(target, self._pointer)
         sync_directory(target.directory)
 
     def _empty(self) -> Content:
@@ -233,7 +237,7 @@ class JournalMedium:
 def _find_pointer(files: JournalFiles) -> Pointer | None:
     """Return what journal.current says, None when there is no journal."""
     if os.path.lexists(files.pointer):
-        return read_pointer(files)
+        return read_pointer(files.pointer)
     if files.any():
         raise missing_pointer()
     if (files.directory / "store.lock").exists():
@@ -247,7 +251,7 @@ def _find_pointer(files: JournalFiles) -> Pointer | None:
 def _create(files: JournalFiles, secret: bytes | None) -> Pointer:
     # The pointer comes first and says "unfinished" until all else is durable: a crash at any step leaves either
     # nothing that counts, or the whole store.
-    write_pointer(files, Pointer(UNFINISHED))
+    put_pointer(files, Pointer(UNFINISHED))
     sync_directory(files.directory)
     sync_directory(files.directory.parent)
     for leftover in (*files.others(UNFINISHED), files.key):
@@ -257,7 +261,7 @@ def _create(files: JournalFiles, secret: bytes | None) -> Pointer:
     kept = read_key(files) if secret is None else secret
     write_generation(files, 1, Content(kept), kept=secret is None)
     pointer = Pointer(1)
-    write_pointer(files, pointer)
+    put_pointer(files, pointer)
     sync_directory(files.directory)
     return pointer
 
