@@ -8,6 +8,7 @@ supersedes or corrects one, they fill no slot that a policy compares, and no kep
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -196,6 +197,7 @@ class Pair:
     def __init__(self, first: Path | str, second: Path | str, history: History) -> None:
         self.sides = Side(first, history.config), Side(second, history.config)
         self.secrets = 0  # how many secret calls the first store took
+        self.compared = self.files = self.bytes = 0
         for step in history.steps:
             reply = self.sides[0].run(step.first)
             self.secrets += step.second is None and not isinstance(reply, str)
@@ -203,18 +205,29 @@ class Pair:
         self.sides[0].memory.forget(ids=SECRET_IDS)
         assert self.sides[0].memory.recall(WORD, history="all") == []
 
-    def differences(self, *, purged: bool) -> list[str]:
-        """Compare all that reads show and return what differs, by name; what only a purge makes equal is left
-        out unless both stores were purged."""
-        first, second = (dict(answers(side, purged=purged)) for side in self.sides)
-        assert first.keys() <= second.keys() or purged is False
-        return [
-            name for name in (*first, *(second.keys() - first.keys())) if first.get(name) != second.get(name)
-        ]
+    def purge(self) -> None:
+        """Purge both stores."""
+        for side in self.sides:
+            side.store.purge()
 
-    def compared(self) -> int:
-        """Return how many answers a comparison of purged stores compares."""
-        return sum(1 for _ in answers(self.sides[1], purged=True))
+    def reopen(self) -> None:
+        """Close both stores and open them again."""
+        self.close()
+        for side in self.sides:
+            side.open()
+
+    def differences(self, *, purged: bool) -> list[str]:
+        """Return the names of the answers that differ; what only a purge makes equal is asked for if purged."""
+        first, second = (dict(answers(side, purged=purged)) for side in self.sides)
+        self.compared += len(second)
+        return [name for name in first.keys() | second.keys() if first.get(name) != second.get(name)]
+
+    def differing_files(self) -> list[str]:
+        """Return the names of the files of both closed, purged stores whose bytes differ."""
+        first, second = (kept_bytes(Path(side.path)) for side in self.sides)
+        self.files += len(second)
+        self.bytes += sum(map(len, second.values()))
+        return [name for name in first.keys() | second.keys() if first.get(name) != second.get(name)]
 
     def close(self) -> None:
         for side in self.sides:
@@ -260,10 +273,8 @@ def _pages(memory: Any, order: str) -> list[Any]:
 
 
 def kept_bytes(path: Path) -> dict[str, bytes]:
-    """Return the bytes of a closed store's files, named without the generation's number.
+    """Return the bytes of a closed store's files, by their names without the generation's number.
 
-    Left out is what may differ between equal stores: the locks and the caches.
+    Locks and caches are left out: they may differ between equal stores.
     """
-    return {
-        "gen" + path.name.lstrip("gen-0123456789"): path.read_bytes() for path in sorted(path.glob("gen-*"))
-    }
+    return {re.sub(r"\d+", "N", file.name, count=1): file.read_bytes() for file in sorted(path.glob("gen-*"))}

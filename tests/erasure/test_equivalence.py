@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import tempfile
+from pathlib import Path
 from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from erasure.pairs import History, Pair, a_history
+from erasure.pairs import History, Pair, Side, a_history, kept_bytes
+from perdure import MemoryConfig
 from properties.strategies import Drawn
 
 
@@ -22,3 +25,69 @@ def test_every_answer_is_that_of_a_store_that_never_held_what_was_forgotten(hist
     pair = Pair(":memory:", ":memory:", history)
     assert pair.differences(purged=False) == []
     pair.close()
+
+
+@given(histories())
+@settings(max_examples=30, deadline=None)
+def test_after_a_purge_every_answer_and_every_byte_is_that_of_a_store_that_never_held_it(history):
+    with tempfile.TemporaryDirectory() as folder:
+        pair = Pair(Path(folder, "first"), Path(folder, "second"), history)
+        pair.purge()
+        assert pair.differences(purged=True) == []
+        pair.reopen()
+        assert pair.differences(purged=True) == []
+        pair.close()
+        assert pair.differing_files() == []
+
+
+def purged_twice_over(path: Path, *, secrets: bool) -> dict[str, bytes]:
+    """Live through a year of notes, purging between the secrets that the first store has; return its bytes."""
+    side = Side(path, MemoryConfig())
+    for month in range(12):
+        side.clock.advance(1_000)
+        side.memory.remember(f"a note of month {month}", id=f"note {month}", tags=["note"])
+        if secrets:
+            side.memory.remember(f"a secret of month {month}", id="S0", tags=["note"])
+            side.store.memory("alone with secrets").remember("another secret", id="S1")
+            side.store.memory("alone with secrets").forget(ids=["S1"])
+            side.memory.forget(ids=["S0"], purge=month % 4 == 0)
+    side.store.purge()
+    side.store.close()
+    return kept_bytes(path)
+
+
+def test_how_often_a_store_was_purged_shows_in_the_names_of_its_files_alone(tmp_path):
+    first = purged_twice_over(tmp_path / "first", secrets=True)
+    assert first == purged_twice_over(tmp_path / "second", secrets=False)
+    for name in ("first/gen-5.db", "second/gen-2.db"):
+        assert (tmp_path / name).exists()
+
+
+def test_a_purge_of_a_purged_store_changes_no_byte(tmp_path):
+    before = purged_twice_over(tmp_path / "store", secrets=True)
+    side = Side(tmp_path / "store", MemoryConfig())
+    side.store.purge()
+    side.store.close()
+    assert kept_bytes(tmp_path / "store") == before
+
+
+def test_the_same_later_writes_keep_equal_stores_equal(tmp_path):
+    for name in ("first", "second"):
+        purged_twice_over(tmp_path / name, secrets=name == "first")
+        side = Side(tmp_path / name, MemoryConfig())
+        side.memory.remember("told later", id="later", supersedes=["note 3"])
+        side.memory.forget(ids=["note 5"])
+        side.store.purge()
+        side.store.close()
+    assert kept_bytes(tmp_path / "first") == kept_bytes(tmp_path / "second")
+
+
+def test_without_a_purge_the_bytes_tell_stores_apart_as_the_comparison_notices(tmp_path):
+    for name in ("first", "second"):
+        side = Side(tmp_path / name, MemoryConfig())
+        side.memory.remember("a note", id="note")
+        if name == "first":
+            side.memory.remember("a secret", id="S0")
+            side.memory.forget(ids=["S0"])
+        side.store.close()
+    assert kept_bytes(tmp_path / "first") != kept_bytes(tmp_path / "second")

@@ -15,8 +15,12 @@ from perdure.log.sqlite import SqliteLog
 from processes.running import Child, servant
 from unit.space.logs import WrappedLog
 
-KILLS = 12  # tests/crash kills at every line; here a few steps, and every byte is looked at
-FORGET = "memory.forget(ids=['x'], include_chain=True)"
+KILLS = 6  # tests/crash kills at every line; here a few steps, and every byte is looked at
+OPERATIONS = {
+    "forget": "memory.forget(ids=['x'], include_chain=True)",
+    "forget and purge": "memory.forget(ids=['x'], include_chain=True, purge=True)",
+    "erase a person": "store.erase('')",
+}
 
 READER = """
 import sys, apsw
@@ -75,25 +79,51 @@ def path(planted, tmp_path):
 
 
 @pytest.fixture(scope="module")
-def forget_steps(planted, tmp_path_factory):
-    """How many steps the forget takes that the tests kill."""
-    return steps_of(shutil.copytree(planted, tmp_path_factory.mktemp("whole") / "store"), FORGET)
+def steps(planted, tmp_path_factory):
+    """How many steps an expression takes that the tests kill."""
+    known = {}
+
+    def steps_(expression):
+        if expression not in known:
+            copy = shutil.copytree(planted, tmp_path_factory.mktemp("whole") / "store")
+            known[expression] = steps_of(copy, expression)
+        return known[expression]
+
+    return steps_
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("share", range(KILLS))
-def test_a_forget_killed_at_any_step_is_whole_or_undone_and_leaves_no_text_once_it_is_whole(
-    path, forget_steps, share
+@pytest.mark.parametrize("expression", OPERATIONS.values(), ids=OPERATIONS)
+def test_an_erasure_killed_at_any_step_is_whole_or_undone_and_leaves_no_text_once_it_is_whole(
+    path, steps, expression, share
 ):
-    kill_at(path, FORGET, 1 + share * (forget_steps - 1) // (KILLS - 1))
+    kill_at(path, expression, 1 + share * (steps(expression) - 1) // (KILLS - 1))
+    check_and_finish(path, expression)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("expression", OPERATIONS.values(), ids=OPERATIONS)
+def test_an_erasure_killed_at_each_of_a_hundred_steps_is_whole_or_undone(
+    planted, tmp_path, steps, expression
+):
+    for share in range(100):
+        path = shutil.copytree(planted, tmp_path / f"store {share}")
+        kill_at(path, expression, 1 + share * (steps(expression) - 1) // 99)
+        check_and_finish(path, expression)
+        shutil.rmtree(path)
+
+
+def check_and_finish(path, expression):
+    """Check that the killed erasure is whole or undone, in the answers and in every byte; then repeat it."""
     with open_store(path) as store:
         memory = store.memory()
         left = [memory.get(id_) is not None for id_ in ("x", "y")]
         assert left in ([True, True], [False, False])
         if left == [False, False]:
             assert holders(path, MARKER) == {}
-        assert memory.recall("note", k=1)
-        memory.forget(ids=["x"], include_chain=True)
+        assert memory.recall("note", k=1) or "erase" in expression
+        eval(expression, {"store": store, "memory": memory})
         assert memory.list(subject=MARKER).total == 0
         assert holders(path, MARKER) == {}
     assert holders(path, MARKER) == {}
@@ -120,7 +150,9 @@ REMOVALS = {
 @pytest.mark.parametrize("remove", REMOVALS.values(), ids=REMOVALS)
 def test_a_reader_in_the_way_is_told_as_pending_and_the_next_call_finishes(path, remove):
     with reader_of(path) as reader, open_watched(path, reader) as store:
-        assert remove(store).pending is True
+        gone = remove(store)
+        assert (gone.pending, gone.certificate.pending) == (True, True)
+        assert not all(step.done for step in gone.certificate.steps)
         assert store.health().erasure_pending is True
         assert holders(path, MARKER) != {}
         assert store.memory().get("x") is None  # gone from every read all the same
@@ -128,7 +160,9 @@ def test_a_reader_in_the_way_is_told_as_pending_and_the_next_call_finishes(path,
         store.memory().list(limit=1)  # any call will do
         assert holders(path, MARKER) == {}
         assert store.health().erasure_pending is False
-        assert store.memory().forget(ids=["x"]).pending is False
+        again = store.memory().forget(ids=["x"])
+        assert (again.pending, again.certificate.pending) == (False, False)
+        assert store.check_certificate(gone.certificate) == ()
     assert holders(path, MARKER) == {}
 
 

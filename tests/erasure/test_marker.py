@@ -48,3 +48,41 @@ def test_what_was_removed_is_in_no_file_at_once_nor_after_closing_and_reopening(
     with open_store(path) as store:
         assert store.memory().list(limit=1).total > 0
         assert holders(path, MARKER) == {}
+        store.purge()
+        assert holders(path, MARKER) == {}
+    assert holders(path, MARKER) == {}
+
+
+PURGED = ("text", "metadata", "reason of an end", "a chain", "what was hidden before", "long document")
+
+
+@pytest.mark.parametrize("name", PURGED)
+def test_what_a_forget_with_a_purge_removed_is_in_no_file(path, name):
+    planted(path, PLACES[name])
+    with open_store(path) as store:
+        store.memory().forget(ids=["x"], include_chain=True, purge=True)
+        assert holders(path, MARKER) == {}
+        assert list(path.glob("gen-1*")) == []  # the replaced files are not only clean but gone
+        assert store.memory().list(limit=1).total >= 1_000
+    assert holders(path, MARKER) == {}
+
+
+def test_the_names_and_all_that_an_erased_person_told_are_in_no_file(path):
+    name = MARKER.replace(" ", "-")
+    with open_store(path) as store:
+        for scope in ("work", MARKER):
+            memory = store.memory(name, scope)
+            memory.remember(MARKER, id=MARKER, subject=MARKER)
+            memory.remember(f"gone before, {MARKER}", id="b")
+            memory.forget(ids=["b"], block=True)
+        store.memory("somebody else").remember("a fact of another")
+    assert holders(path, MARKER) != {}
+    assert "utf-8" in holders(path, name)["gen-1.db"]
+    with open_store(path) as store:
+        assert store.erase(name).facts == 2
+        for words in (MARKER, name):
+            assert holders(path, words) == {}
+        assert [space.principal for space in store.spaces()] == ["", "somebody else"]
+        assert store.memory(name, "work").list().total == 0
+    for words in (MARKER, name):
+        assert holders(path, words) == {}
