@@ -21,6 +21,7 @@ def check(summary: kills.Summary, count: int) -> None:
     assert summary.wrong == []
     assert summary.kills.total() == count
     assert summary.batches > count / 2
+    assert summary.purges > 0
     assert summary.forgets > count / 10
 
 
