@@ -25,11 +25,23 @@ if TYPE_CHECKING:
         WrongKey,
     )
     from perdure.memory.config import Limits, MemoryConfig
+    from perdure.model.certificate import Certificate, Step
     from perdure.model.document import Document, DocumentHit
     from perdure.model.fact import End, Fact, Source
+    from perdure.model.finding import Finding, Salvaged, Verified
     from perdure.model.hit import Explanation, Hit
     from perdure.model.inputs import NewFact
-    from perdure.model.replies import Change, Changes, Consolidated, Forgotten, Page, Remembered
+    from perdure.model.namespace import Namespace
+    from perdure.model.replies import (
+        Change,
+        Changes,
+        Consolidated,
+        Erased,
+        Forgotten,
+        Page,
+        PurgeReceipt,
+        Remembered,
+    )
     from perdure.model.status import Status
     from perdure.store import Health, Memory, Store
 
@@ -37,6 +49,7 @@ _HOMES = {
     "Blocked": "errors",
     "Busy": "errors",
     "Capabilities": "contract.capabilities",
+    "Certificate": "model.certificate",
     "Change": "model.replies",
     "Changes": "model.replies",
     "Clock": "base.clock",
@@ -46,8 +59,10 @@ _HOMES = {
     "Document": "model.document",
     "DocumentHit": "model.document",
     "End": "model.fact",
+    "Erased": "model.replies",
     "Explanation": "model.hit",
     "Fact": "model.fact",
+    "Finding": "model.finding",
     "Forgotten": "model.replies",
     "Health": "store",
     "Hit": "model.hit",
@@ -56,18 +71,23 @@ _HOMES = {
     "ManualClock": "base.clock",
     "Memory": "store",
     "MemoryConfig": "memory.config",
+    "Namespace": "model.namespace",
     "NewFact": "model.inputs",
     "NotFound": "errors",
     "Page": "model.replies",
     "PerdureError": "errors",
+    "PurgeReceipt": "model.replies",
     "QueryLimit": "errors",
     "Remembered": "model.replies",
+    "Salvaged": "model.finding",
     "Source": "model.fact",
     "Status": "model.status",
+    "Step": "model.certificate",
     "StorageFull": "errors",
     "Store": "store",
     "SystemClock": "base.clock",
     "Unavailable": "errors",
+    "Verified": "model.finding",
     "WrongKey": "errors",
 }
 
@@ -75,6 +95,7 @@ __all__ = [
     "Blocked",
     "Busy",
     "Capabilities",
+    "Certificate",
     "Change",
     "Changes",
     "Clock",
@@ -84,8 +105,10 @@ __all__ = [
     "Document",
     "DocumentHit",
     "End",
+    "Erased",
     "Explanation",
     "Fact",
+    "Finding",
     "Forgotten",
     "Health",
     "Hit",
@@ -94,18 +117,23 @@ __all__ = [
     "ManualClock",
     "Memory",
     "MemoryConfig",
+    "Namespace",
     "NewFact",
     "NotFound",
     "Page",
     "PerdureError",
+    "PurgeReceipt",
     "QueryLimit",
     "Remembered",
+    "Salvaged",
     "Source",
     "Status",
+    "Step",
     "StorageFull",
     "Store",
     "SystemClock",
     "Unavailable",
+    "Verified",
     "WrongKey",
 ]
 

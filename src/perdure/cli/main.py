@@ -9,7 +9,18 @@ from typing import Any, NoReturn
 import typer
 from typer.core import TyperGroup
 
-from perdure.cli import about, asking, demo, encrypting, files, maintaining, removing, telling
+from perdure.cli import (
+    about,
+    asking,
+    backups,
+    demo,
+    encrypting,
+    erasing,
+    files,
+    maintaining,
+    removing,
+    telling,
+)
 from perdure.cli.arguments import HELP, check_leading, wants_json
 from perdure.cli.failures import Failed, run
 from perdure.cli.session import shared_options
@@ -53,7 +64,7 @@ app = typer.Typer(
     context_settings={"help_option_names": list(HELP)},
 )
 app.callback(invoke_without_command=True)(shared_options)
-for module in (telling, asking, removing, maintaining, files, encrypting, about, demo):
+for module in (telling, asking, removing, erasing, maintaining, files, backups, encrypting, about, demo):
     module.add_to(app)
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from perdure.cli import options as o
+from perdure.cli.erasing import PENDING, CertificateOption, certificate_file
 from perdure.cli.previews import ask, count_of, show_leaving
 from perdure.cli.screen import Screen, print_json
 from perdure.cli.session import Session, command
@@ -53,6 +54,10 @@ def forget(  # noqa: PLR0913 - one parameter per option
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would go, and stop.")] = False,
     soft: Annotated[bool, typer.Option("--soft", help="Hide instead of erase; restore brings back.")] = False,
     block: Annotated[bool, typer.Option("--block", help="Refuse the same content from now on.")] = False,
+    purge: Annotated[
+        bool, typer.Option("--purge", help="Rewrite the store afterwards, so that no place of them is left.")
+    ] = False,
+    certificate: CertificateOption = None,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
     idempotency_key: o.IdempotencyKey = None,
 ) -> None:
@@ -71,8 +76,11 @@ def forget(  # noqa: PLR0913 - one parameter per option
         "filter": o.json_object(filter_, "filter"),
         "all": all_,
     }
-    how: dict[str, Any] = {"include_chain": include_chain, "soft": soft, "block": block}
-    with session.memory(writes=not dry_run) as memory:
+    how: dict[str, Any] = {"include_chain": include_chain, "soft": soft, "block": block, "purge": purge}
+    with (
+        session.memory(writes=not dry_run) as memory,
+        certificate_file(certificate, dry_run=dry_run) as keep,
+    ):
         if not yes or dry_run:
             preview = memory.forget(**scope, **how, dry_run=True)
             if dry_run:
@@ -82,6 +90,7 @@ def forget(  # noqa: PLR0913 - one parameter per option
             # Only what was shown may go, also if others write meanwhile.
             scope = {"ids": list(preview.forgotten)}
         reply = memory.forget(**scope, **how, idempotency_key=idempotency_key)
+        keep(reply.certificate)
         answer_forgotten(session, memory, reply)
 
 
@@ -137,5 +146,7 @@ def answer_forgotten(session: Session, memory: Memory, reply: Forgotten) -> None
         screen.line(f"{count_of(len(reply.forgotten))} would go. Nothing was changed.")
         return
     screen.line(f"{count_of(len(reply.forgotten))} forgotten.")
+    if reply.purged:
+        screen.line("The store was rewritten without them.")
     if reply.pending:
-        screen.line("Another process is reading; the next operation on the store finishes the erasure.")
+        screen.line(PENDING)

@@ -1,0 +1,156 @@
+"""Commands that leave nothing: erase, purge; and the files that certificates are written to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from perdure.cli.about import DEFAULT
+from perdure.cli.failures import Failed
+from perdure.cli.previews import ask, count_of
+from perdure.cli.progress import progress_bar
+from perdure.cli.screen import Screen, print_json
+from perdure.cli.session import ABSENT, Session, command
+from perdure.errors import InvalidRequest, PerdureError
+
+if TYPE_CHECKING:
+    from perdure.model.certificate import Certificate
+    from perdure.model.namespace import Namespace
+
+CertificateOption = Annotated[
+    str | None,
+    typer.Option("--certificate", metavar="FILE", help="Keep the certificate in a new file."),
+]
+PENDING = "Another process is reading; the next operation on the store finishes the erasure."
+
+
+def add_to(app: typer.Typer) -> None:
+    for name, function in (("erase", erase), ("purge", purge)):
+        command(app, name)(function)
+
+
+def erase(
+    session: Session,
+    *,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would go, and stop.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    certificate: CertificateOption = None,
+) -> None:
+    """Erase all memories of --principal, or the one of --scope, with everything in them and their names.
+
+    Shows what would go and asks first. Ends with a purge of the store.
+    """
+    if session.principal is None:
+        raise InvalidRequest(
+            'principal is missing: name whose memories to erase (--principal "" for the one without a name)',
+            field="principal",
+        )
+    whose: dict[str, Any] = {"principal": session.principal, "scope": session.scope}
+    with session.store() as store, certificate_file(certificate, dry_run=dry_run) as keep:
+        preview = store.erase(**whose, dry_run=True)
+        if dry_run:
+            if session.as_json:
+                _print_erased(preview)
+            else:
+                _show(Screen(), preview.spaces, preview.facts)
+                Screen().line("Nothing was changed.")
+            return
+        if not yes and preview.spaces:
+            ask(
+                f"Erase {count_of(preview.facts)}?",
+                lambda screen: _show(screen, preview.spaces, preview.facts),
+                refused="nothing was erased",
+            )
+        with progress_bar("rewriting the store") as progress:
+            reply = store.erase(**whose, progress=progress)
+        keep(reply.certificate)
+    if session.as_json:
+        _print_erased(reply)
+        return
+    _show(Screen(), reply.spaces, reply.facts, done=True)
+    if reply.pending:
+        Screen().line(PENDING)
+
+
+def purge(session: Session, *, certificate: CertificateOption = None) -> None:
+    """Rewrite the store so that nothing of what was forgotten is left in it, not even its place.
+
+    Takes room for a second copy of the store meanwhile, and makes writers wait.
+    """
+    if not session.has_store():
+        raise Failed(ABSENT)
+    with session.store() as store, certificate_file(certificate) as keep:
+        with progress_bar("rewriting the store") as progress:
+            reply = store.purge(progress=progress)
+        keep(reply.certificate)
+    if session.as_json:
+        from perdure.contract.wire import purged_object  # noqa: PLC0415 - only where it is printed
+
+        print_json(purged_object(reply))
+        return
+    screen = Screen()
+    screen.line(f"The store was rewritten: {reply.records} records, {reply.dropped} fewer than before.")
+    if reply.pending:
+        screen.line(PENDING)
+
+
+@contextmanager
+def certificate_file(name: str | None, *, dry_run: bool = False) -> Iterator[Any]:
+    """Yield what writes a certificate to the new file of this name; where none was asked for, it does nothing.
+
+    The file is made before anything is erased, so that the certificate is not lost for want of a place. A
+    failure takes an empty one away again; the certificate of an erasure whose purge failed is kept.
+    """
+    if name is None or dry_run:
+        yield lambda certificate: None
+        return
+    from perdure.contract.wire import certificate_object  # noqa: PLC0415 - only where it is written
+    from perdure.log.disk import create_private  # noqa: PLC0415
+
+    path = Path(name)
+    try:
+        if not create_private(path):
+            raise InvalidRequest("certificate names a file that exists: give a new one", field="certificate")
+    except (OSError, ValueError) as error:
+        if isinstance(error, PerdureError):
+            raise
+        raise InvalidRequest(
+            f"the certificate's file cannot be made ({getattr(error, 'strerror', None) or 'no such path'})",
+            field="certificate",
+        ) from error
+
+    def keep(certificate: Certificate | None) -> None:
+        if certificate is not None:
+            _write(path, certificate_object(certificate))
+
+    try:
+        yield keep
+    except PerdureError as error:
+        if "certificate" in error.details:
+            _write(path, error.details["certificate"])
+        raise
+    finally:
+        if not path.stat().st_size:
+            path.unlink()
+
+
+def _write(path: Path, told: dict[str, Any]) -> None:
+    import json  # noqa: PLC0415
+
+    path.write_text(json.dumps(told, indent=2) + "\n", encoding="utf-8")
+
+
+def _show(screen: Screen, spaces: tuple[Namespace, ...], facts: int, *, done: bool = False) -> None:
+    screen.table(["principal", "scope"], [[n.principal or DEFAULT, n.scope or DEFAULT] for n in spaces])
+    memories = "1 memory" if len(spaces) == 1 else f"{len(spaces)} memories"
+    screen.line(f"{memories} with {count_of(facts)} {'erased' if done else 'would go'}.")
+
+
+def _print_erased(reply: Any) -> None:
+    from perdure.contract.wire import erased_object  # noqa: PLC0415 - only where it is printed
+
+    print_json(erased_object(reply))
