@@ -11,6 +11,8 @@ from markdown_page import blocks
 from perdure.errors import Corrupt
 from perdure.log import records
 from perdure.log.sqlite.schema import APPLICATION_ID, CACHE, FORMAT_VERSION, GENERATION, LOCK
+from perdure.log.sqlite.seals import SEALED_VERSION
+from perdure.log.sqlite.seals import TABLE as SEAL
 from source_tree import ROOT
 
 PAGE = ROOT / "docs" / "storage-format.md"
@@ -82,7 +84,7 @@ def columns(statements):
 
 
 def test_the_tables_of_a_store_are_given_column_by_column_in_order():
-    tables, indexes = columns([*GENERATION, *LOCK])
+    tables, indexes = columns([*GENERATION, *LOCK, SEAL])
     told, _ = columns(
         "CREATE TABLE " + statement
         for block in blocks(PAGE)
@@ -100,4 +102,5 @@ def test_the_tables_of_a_cache_are_named():
 
 def test_the_page_names_the_version_and_the_mark_of_a_store():
     assert f"version is **{FORMAT_VERSION}**" in TEXT
+    assert f"has version **{SEALED_VERSION}**" in TEXT
     assert f"0x{APPLICATION_ID:08X}" in TEXT
