@@ -90,3 +90,19 @@ def test_what_was_blocked_and_answered_under_a_key_in_an_earlier_store_still_cou
         with pytest.raises(Blocked):
             memory.remember("A blocked word about tea", id="other")
         assert memory.remember("An unblocked word about tea", id="unblocked").created
+
+
+def test_an_earlier_store_can_be_purged(path, expected):
+    with open_at_now(path) as store:
+        store.purge()
+        told = as_json(answers(store))
+        assert without_the_feed(told) == without_the_feed(expected)
+    with open_at_now(path) as store:
+        assert as_json(answers(store)) == told
+
+
+def test_nothing_is_found_wrong_with_an_earlier_store_before_or_after_a_purge(path):
+    with open_at_now(path) as store:
+        assert store.verify().findings == ()
+        store.purge()
+        assert store.verify().findings == ()

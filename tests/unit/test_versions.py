@@ -136,3 +136,50 @@ def test_a_memory_without_files_refuses_a_later_record_too():
     with pytest.raises(Unavailable, match="record format 9"):
         store.memory("bob").recall("kettle")
     assert len(store.memory("ada").recall("kettle")) == 1
+
+
+def contents(log):
+    return [(log.head(space), list(log.read(space, 0, log.head(space).seq))) for space in log.spaces()]
+
+
+def test_no_purge_is_made_of_a_store_with_a_later_record(directory):
+    names = set(hashes(directory))
+    with Store.open(directory) as store:
+        before = contents(store.log)
+        with pytest.raises(Unavailable, match="space 2 needs record format 9"):
+            store.purge()
+        assert contents(store.log) == before
+        assert not store.log.scrub_pending()
+    assert set(hashes(directory)) - names == {"backup.lock"}  # it keeps backups and purges apart
+
+
+def test_a_forget_of_another_space_that_cannot_purge_is_done_and_certified(directory):
+    with Store.open(directory) as store:
+        with pytest.raises(Unavailable, match="space 2 needs record format 9") as caught:
+            store.memory("ada").forget(ids=["kettle"], purge=True)
+        assert caught.value.details["certificate"]["pending"]
+        assert store.memory("ada").get("kettle") is None
+        assert store.memory("ada").forget(ids=["kettle"]).pending is False
+
+
+def test_another_memory_can_be_erased_but_for_the_purge(directory):
+    with Store.open(directory) as store:
+        with pytest.raises(Unavailable, match="space 2 needs record format 9"):
+            store.erase("ada")
+        assert [name.principal for name in store.spaces()] == ["bob"]
+        with pytest.raises(Unavailable, match="space 2 needs record format 9"):
+            store.erase("bob")
+        assert [name.principal for name in store.spaces()] == ["bob"]
+
+
+def test_a_verification_names_the_space_with_a_later_record(directory):
+    with Store.open(directory) as store:
+        found = store.verify()
+    assert any(finding.space == 2 and "format 9" in finding.message for finding in found.findings)
+
+
+def test_a_backup_keeps_a_later_record(directory, tmp_path):
+    with Store.open(directory) as store:
+        store.backup(tmp_path / "copy")
+    with Store.open(tmp_path / "copy") as store, pytest.raises(Unavailable, match="record format 9"):
+        store.memory("bob").list()
