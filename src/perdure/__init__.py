@@ -43,7 +43,9 @@ if TYPE_CHECKING:
         Remembered,
     )
     from perdure.model.status import Status
+    from perdure.salvaging import salvage
     from perdure.store import Health, Memory, Store
+    from perdure.verifying import verify
 
 _HOMES = {
     "Blocked": "errors",
@@ -89,6 +91,8 @@ _HOMES = {
     "Unavailable": "errors",
     "Verified": "model.finding",
     "WrongKey": "errors",
+    "salvage": "salvaging",
+    "verify": "verifying",
 }
 
 __all__ = [
@@ -135,6 +139,8 @@ __all__ = [
     "Unavailable",
     "Verified",
     "WrongKey",
+    "salvage",
+    "verify",
 ]
 
 

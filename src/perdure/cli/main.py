@@ -20,6 +20,7 @@ from perdure.cli import (
     maintaining,
     removing,
     telling,
+    verifying,
 )
 from perdure.cli.arguments import HELP, check_leading, wants_json
 from perdure.cli.failures import Failed, run
@@ -64,7 +65,19 @@ app = typer.Typer(
     context_settings={"help_option_names": list(HELP)},
 )
 app.callback(invoke_without_command=True)(shared_options)
-for module in (telling, asking, removing, erasing, maintaining, files, backups, encrypting, about, demo):
+for module in (
+    telling,
+    asking,
+    removing,
+    erasing,
+    maintaining,
+    files,
+    backups,
+    verifying,
+    encrypting,
+    about,
+    demo,
+):
     module.add_to(app)
 
 

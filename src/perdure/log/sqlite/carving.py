@@ -137,7 +137,7 @@ class _Columns(NamedTuple):
 
 def _columns(payload: bytes) -> _Columns | None:
     header, at = _varint(payload, 0)
-    serials = []
+    serials: list[int] = []
     while at < header and len(serials) < _COLUMNS:
         serial, at = _varint(payload, at)
         serials.append(serial)

@@ -1,0 +1,56 @@
+"""Verifying a store at a path, also one that is too damaged to be opened."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from perdure.errors import Corrupt, NotFound
+from perdure.log.protocol import Finding, Log, Progress
+from perdure.log.sqlite.files import StoreFiles
+from perdure.log.sqlite.keys import KeyForm
+from perdure.log.sqlite.log import SqliteLog
+from perdure.model.finding import Verified
+from perdure.space.verifying import verify_log
+from perdure.store import Store
+
+
+def verify(
+    path: str | Path,
+    *,
+    quick: bool = False,
+    key: KeyForm | None = None,
+    secret: bytes | None = None,
+    progress: Progress | None = None,
+) -> Verified:
+    """Check all that a store keeps, as `Store.verify` does, and open it even if it has lost records.
+
+    Changes nothing. Where damage keeps the store from being looked at any further, that is the last finding.
+
+    Args:
+        path: the directory of the store.
+        quick: leave out what needs every record's text.
+        key: the key of the store if it is encrypted.
+        secret: the store's secret if it is kept outside.
+        progress: called with how much is done, of how much in all.
+
+    Raises:
+        NotFound: there is no store.
+        WrongKey, InvalidRequest, Busy, Unavailable: it could not be looked at.
+    """
+    try:
+        log = _open(Path(path), key, secret)
+    except Corrupt as error:
+        return Verified(False, (Finding(error.message, error.space, error.seq),), 0, 0)
+    try:
+        return verify_log(log, quick=quick, progress=progress)
+    finally:
+        log.close()
+
+
+def _open(path: Path, key: KeyForm | None, secret: bytes | None) -> Log:
+    files = StoreFiles(path)
+    if files.lock.is_file() or files.generations():
+        return SqliteLog.open(path, secret=secret, key=key, admits_damage=True)
+    if not path.is_dir() or not any(path.iterdir()):
+        raise NotFound("there is no store there to verify", field="path")
+    return Store.open(path, secret=secret, key=key).log
