@@ -197,7 +197,8 @@ class Pair:
     def __init__(self, first: Path | str, second: Path | str, history: History) -> None:
         self.sides = Side(first, history.config), Side(second, history.config)
         self.secrets = 0  # how many secret calls the first store took
-        self.compared = self.files = self.bytes = 0
+        self.calls = sum(step.second is not None for step in history.steps)
+        self.compared = self.files = self.bytes = 0  # how much was compared so far
         for step in history.steps:
             reply = self.sides[0].run(step.first)
             self.secrets += step.second is None and not isinstance(reply, str)
