@@ -12,7 +12,7 @@ from perdure.memory.scopes import Scope
 from perdure.memory.slots import policy_links
 from perdure.model.namespace import Namespace
 from perdure.model.replies import Forgotten
-from perdure.planning.blocks import id_block, text_block
+from perdure.planning.blocks import id_block, id_blocks, text_block, text_blocks
 from perdure.planning.certificates import Removed, conclude
 from perdure.planning.receipts import Keyed
 from perdure.planning.removing import remove
@@ -159,7 +159,8 @@ def plan_unblock(draft: Draft, ids: Sequence[str], texts: Sequence[str], keyed: 
     if keyed.find(draft) is not None:
         return keyed.count
     state = draft.state
-    digests = {id_block(state, id_) for id_ in ids} | {text_block(state, text) for text in texts}
+    digests = {digest for id_ in ids for digest in id_blocks(state, id_)}
+    digests |= {digest for text in texts for digest in text_blocks(state, text)}
     known = sorted(digest for digest in digests if draft.is_blocked(digest))
     if known:
         draft.add(UnblockRecord(tuple(known), draft.now))

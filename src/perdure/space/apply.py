@@ -418,6 +418,8 @@ def _apply_use(state: SpaceState, item: Prepared, secret: bytes) -> None:
 def _apply_block(state: SpaceState, item: Prepared, secret: bytes) -> None:
     assert isinstance(item.record, BlockRecord)
     state.blocked.update(item.record.digests)
+    if item.record.key:
+        state.block_keys.add(item.record.key)
 
 
 def _apply_unblock(state: SpaceState, item: Prepared, secret: bytes) -> None:

@@ -421,10 +421,11 @@ class Space:
         return prepared
 
     def _create(self) -> int:
-        self._number = self.log.create_space(self._name, encode(self._first_record(self._block_key())))
+        self._number = self.log.create_space(self._name, encode(self._first_record(self.new_block_key())))
         return self._number
 
-    def _block_key(self) -> bytes:
+    def new_block_key(self) -> bytes:
+        """Return what the space's blocks are keyed with when it is made."""
         # Not random: two stores of one secret that held the same are to be the same, byte for byte.
         return keyed_hash(self.log.secret, b"block key", self.namespace.key())
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from perdure.base.canonical import checked_text, strict_json
+from perdure.base.canonical import checked_text, decode_json, strict_json
 from perdure.base.ids import checked_id
 from perdure.base.instants import EARLIEST, LATEST
 from perdure.base.text import shown_number
@@ -144,7 +144,12 @@ def _metadata(told: msgspec.Raw) -> bytes | None:
     raw = bytes(told)
     if not raw or raw == b"null":
         return None
-    found = checks.checked_metadata(strict_json(raw.decode(), field="metadata"))
+    try:
+        value = decode_json(raw)
+        is_ours = checks.json_bytes(value) == raw  # so that no key is there twice
+    except (msgspec.MsgspecError, RecursionError):
+        is_ours = False
+    found = checks.checked_metadata(value if is_ours else strict_json(raw.decode(), field="metadata"))
     return checks.json_bytes(found) or b""
 
 

@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 import msgspec
 
-from perdure.base.ids import random_secret
 from perdure.errors import Conflict
 from perdure.log.protocol import Log
 from perdure.log.records import FactRecord, SpaceRecord, encode
@@ -22,8 +21,6 @@ from perdure.space.state import SpaceState
 from perdure.transfer.earlier import FIRST, Before, Earlier
 from perdure.transfer.merging import Book, Item, merge
 from perdure.transfer.reading import Refused
-
-BLOCK_KEY_BYTES = 16
 
 Spaces = Callable[[Namespace, Settings], Space]
 Verdict = bool | Refused  # stored, there before, or why not
@@ -135,7 +132,7 @@ class Written:
     def _create(self) -> None:
         log, space, first = self._place
         if not first.block_key:
-            first = msgspec.structs.replace(first, block_key=random_secret(BLOCK_KEY_BYTES))
+            first = msgspec.structs.replace(first, block_key=space.new_block_key())
         try:
             log.create_space(hashed_name(log.secret, space.namespace), encode(first))
         except Conflict as conflict:  # another process was faster: the space is there
