@@ -142,3 +142,110 @@ def test_a_directory_that_goes_while_the_store_is_open_is_unavailable(directory)
     with pytest.raises(Unavailable):
         log.size_bytes()
     log.close()
+
+
+# A store that is moved or copied
+
+
+def told(path):
+    with Store.open(path) as store:
+        return [fact.text for fact in store.memory().list().items]
+
+
+@pytest.fixture
+def store(tmp_path):
+    """Return the directory of a closed store with a cache, of which parts are in the write-ahead log."""
+    with Memory.open(tmp_path / "store") as memory:
+        memory.remember_many([f"The kettle {number} is blue" for number in range(1100)])
+        memory.remember("The saucer is green", id="saucer")
+    assert (tmp_path / "store" / "cache-1.db").exists()
+    return tmp_path / "store"
+
+
+def test_a_closed_store_can_be_moved_renamed_and_copied(store, tmp_path):
+    before = told(store)
+    (tmp_path / "deep" / "er").mkdir(parents=True)
+    moved = store.rename(tmp_path / "deep" / "er" / "ключ")
+    assert told(moved) == before
+    copied = shutil.copytree(moved, tmp_path / "copy")
+    for helper in (*copied.glob("*-shm"), *copied.glob("writer.*"), *copied.glob("cache-*")):
+        helper.unlink()  # not every program that copies takes them along
+    assert told(copied) == before
+    assert not store.exists()
+
+
+def test_a_copy_beside_the_original_shares_nothing_with_it(store, tmp_path):
+    copied = shutil.copytree(store, tmp_path / "copy")
+    with Store.open(store) as one, Store.open(copied) as other, one.log.writer():
+        other.memory().remember("Only in the copy", id="copy")  # the turn of the original is not its turn
+        other.memory().forget(ids=["saucer"])
+        assert other.purge().pending is False
+        assert one.memory().get("copy") is None
+        assert one.memory().get("saucer") is not None
+    assert len(told(store)) == len(told(copied)) == 50
+
+
+def names_of(path):
+    return sorted(entry.name for entry in path.iterdir())
+
+
+def refuse(call):
+    with pytest.raises(Unavailable, match=r"moved|directory"):
+        call()
+
+
+def test_a_store_that_moves_while_it_is_open_is_read_but_not_written_and_leaves_nothing_behind(
+    store, tmp_path
+):
+    with Store.open(store, timeout_s=1) as opened:
+        memory = opened.memory()
+        before = memory.recall("kettle")
+        moved = store.rename(tmp_path / "moved")
+        assert memory.recall("kettle") == before
+        for call in (
+            lambda: memory.remember("cup"),
+            lambda: memory.forget(ids=["saucer"]),
+            opened.purge,
+            lambda: opened.backup(tmp_path / "copy"),
+            lambda: opened.memory("new").remember("cup"),
+        ):
+            refuse(call)
+    assert names_of(tmp_path) == ["moved"]
+    assert len(told(moved)) == 50
+    with Memory.open(moved) as memory:
+        assert memory.get("saucer") is not None
+        assert memory.recall("cup") == []
+
+
+def test_a_store_that_another_took_the_place_of_writes_into_neither(store, tmp_path):
+    with Store.open(store, timeout_s=1) as opened:
+        memory = opened.memory()
+        memory.recall("kettle")
+        copied = shutil.copytree(store, tmp_path / "copy")
+        store.rename(tmp_path / "moved")
+        copied.rename(store)
+        names, before = names_of(store), (store / "store.lock").read_bytes()
+        for call in (
+            lambda: memory.remember("cup"),
+            lambda: memory.forget(ids=["saucer"]),
+            opened.purge,
+            lambda: opened.memory("new").remember("cup"),
+        ):
+            refuse(call)
+        assert set(names_of(store)) - set(names) <= {"backup.lock"}
+        assert (store / "store.lock").read_bytes() == before
+    for path in (store, tmp_path / "moved"):
+        with Memory.open(path) as memory:
+            assert memory.get("saucer") is not None
+            assert memory.recall("cup") == []
+
+
+def test_a_store_that_moved_and_came_back_while_it_was_open_goes_on(store, tmp_path):
+    with Store.open(store, timeout_s=1) as opened:
+        memory = opened.memory()
+        memory.recall("kettle")
+        store.rename(tmp_path / "moved").rename(store)
+        memory.remember("cup", id="cup")
+        assert memory.forget(ids=["saucer"]).pending is False
+    with Memory.open(store) as memory:
+        assert (memory.get("cup") is None, memory.get("saucer") is None) == (False, True)

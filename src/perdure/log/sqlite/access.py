@@ -48,6 +48,7 @@ class Access:
         )
         self._durability = durability
         self.timeout_s = timeout_s
+        self._place = _place(files)
         self._guard = Lock()
         self._told_of_failure = False
         self._purging = False
@@ -94,6 +95,7 @@ class Access:
             link = self._pool.take()
             try:
                 with self._transaction(link, "BEGIN IMMEDIATE"):
+                    self._check_place()
                     writing = Writing(link.db, link.generation, self.secret)
                     result = work(writing)
             except _Replaced:
@@ -106,6 +108,7 @@ class Access:
 
     def mark_dirty(self) -> None:
         """Make durable that an erasure is under way. The caller has the writer's turn."""
+        self._check_place()
         mark_dirty(self.files, self.timeout_s)
 
     def clean(self, wait_s: float) -> bool:
@@ -130,6 +133,7 @@ class Access:
 
     def begin_purge(self) -> None:
         """Sweep, and make durable that there is something to clean. The caller has the writer's turn."""
+        self._check_place()
         change_alone(
             self.files, self.timeout_s, lambda state: state._replace(dirty=True), retire=self._pool.retire
         )
@@ -166,6 +170,14 @@ class Access:
             if self._witness is not None:
                 self._witness[1].close()
                 self._witness = None
+
+    def _check_place(self) -> None:
+        """Raise unless the files that are open are those under the store's path: others find no write elsewhere."""
+        if _place(self.files) != self._place:
+            raise Unavailable(
+                "the store's directory was moved or replaced while the store was open: close it, and open it where "
+                "it is now. Nothing was written"
+            )
 
     def _statement(self, sql: str, bindings: Sequence[Any]) -> tuple[list[Any], int]:
         while True:
@@ -207,37 +219,50 @@ class Access:
             self._pool.roll_back(link)
             raise
 
-    def _admit(self, link: Link) -> None:
-        """Check a generation when this log meets it for the first time."""
+    def _admit(self, link: Link) -> bool:
+        """Check a generation when this log meets it for the first time; False when it was replaced meanwhile."""
         generation = link.generation
         if not link.state.is_of(self.secret):
             raise Corrupt("store.lock was replaced by that of another store: restore the whole directory")
         if self.admits_damage:
-            return
+            return True
         with self._guard:
             if self._witness is not None and self._witness[0] == generation:
-                return
-            witness = self._open_witness(generation)
+                return True
             try:
-                acknowledged = witness.read()  # before the rows, so that it is not newer than they are
-                check_version(link.db, "log", self.files.generation(generation).name)
                 run(link.db, "BEGIN")
-                check_whole(link.db, generation, acknowledged, lambda what: _lost(what, generation))
-                run(link.db, "COMMIT")
-            except BaseException as error:  # raised again below; the file is closed either way
-                witness.close()
-                if isinstance(error, DriverError):
-                    raise translated(error, generation=generation) from error
-                raise
+                # From here on store.lock is held, so that no purge takes away what is looked at.
+                if present(link.db)[0] != generation:
+                    return False
+                witness = self._checked_witness(link)
+            except DriverError as error:
+                raise translated(error, generation=generation) from error
             if self._witness is not None:
                 self._witness[1].close()
             self._witness = (generation, witness)
+        return True
 
-    def _open_witness(self, generation: int) -> HighWater:
+    def _checked_witness(self, link: Link) -> HighWater:
+        """Return the mark of the link's generation, which is whole; ends the link's transaction."""
+        generation = link.generation
+        witness = HighWater(self.files.high_water(generation))
         try:
-            return HighWater(self.files.high_water(generation))
-        except OSError as error:
-            raise translated(error, generation=generation) from error
+            acknowledged = witness.read()  # before the rows, so that it is not newer than they are
+            check_version(link.db, "log", self.files.generation(generation).name)
+            check_whole(link.db, generation, acknowledged, lambda what: _lost(what, generation))
+            run(link.db, "COMMIT")
+        except BaseException:  # raised again: a generation that was not admitted keeps no file open
+            witness.close()
+            raise
+        return witness
+
+
+def _place(files: StoreFiles) -> int | None:
+    """Return what tells store.lock from another file under the same path, None where there is none."""
+    try:
+        return files.lock.stat().st_ino
+    except OSError:
+        return None
 
 
 def _witness(mark: HighWater, row: int) -> None:
