@@ -381,3 +381,31 @@ def test_a_memory_is_the_same_before_and_after_its_key_is_changed(directory):
         assert not store.rekey(None).encrypted
     with Store.open(directory) as store:
         assert store.memory().get("home").text == "Alice lives in Lyon"
+
+
+def test_a_store_that_is_open_elsewhere_tells_of_the_change_and_closes_in_peace(directory):
+    with Store.open(directory, key=OLD) as store:
+        store.memory().remember_many([f"bee number {number}" for number in range(200)])
+        other = Store.open(directory, key=OLD)
+        memory = other.memory()
+        assert memory.recall("bee")
+        store.rekey(NEW)
+        for work in (lambda: memory.recall("bee"), lambda: memory.remember("late"), other.stats, other.purge):
+            with pytest.raises(WrongKey, match="key was changed"):
+                work()
+        assert other.health().status == "wrong_key"
+        other.close()
+        assert store.memory().recall("bee")
+    assert keyed_processes.holders(directory, "bee") == []
+
+
+def test_an_encrypted_store_is_verified_and_backed_up_as_any_other(directory, tmp_path):
+    with Store.open(directory, key=OLD) as store:
+        store.memory().remember(MARKER, id="it")
+        assert store.verify().findings == ()
+        store.backup(tmp_path / "copy")
+    assert keyed_processes.holders(tmp_path / "copy", MARKER) == []
+    with pytest.raises(WrongKey, match="no key was given"):
+        Store.open(tmp_path / "copy")
+    with Store.open(tmp_path / "copy", key=OLD) as copy:
+        assert copy.memory().get("it").text == MARKER

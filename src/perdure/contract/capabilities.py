@@ -42,7 +42,7 @@ class Features(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     consolidation: bool = True
     embeddings: bool = False
     embedding_dimension: int | None = None
-    encryption: bool = False
+    encryption: bool = True
     conversation: bool = False
     pagination: bool = True
     analysis_profile: str

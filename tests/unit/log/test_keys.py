@@ -9,7 +9,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from perdure import Corrupt, InvalidRequest, PerdureError, WrongKey
+from perdure import Corrupt, InvalidRequest, Memory, Store, Unavailable, WrongKey
 from perdure.log.protocol import SECRET_BYTES
 from perdure.log.sqlite import SqliteLog
 from perdure.log.sqlite.ciphers import PAGE_KEY_BYTES, PLAIN
@@ -212,6 +212,15 @@ def test_a_driver_that_fails_while_it_has_the_key_shows_none(tmp_path):
         db.close(True)
 
 
+def lock_of(secret, *, kept):
+    """A store.lock in memory, as a creation makes it."""
+    db = apsw.Connection(":memory:")
+    for statement in LOCK:
+        db.execute(statement)
+    write_state(db, new_state(secret, keep=kept))
+    return db
+
+
 @given(raw_keys, raw_keys, secrets, st.booleans())
 def test_a_seal_gives_its_secret_to_its_own_key_alone(raw, other, secret, kept):
     db = lock_of(secret, kept=kept)
@@ -261,14 +270,45 @@ def test_a_seal_of_another_store_is_not_that_of_this_one():
     first, second = lock_of(b"a" * SECRET_BYTES, kept=True), lock_of(b"b" * SECRET_BYTES, kept=True)
     for db, secret in ((first, b"a" * SECRET_BYTES), (second, b"b" * SECRET_BYTES)):
         replace_cipher(db, checked_key(RAW).new_cipher(), secret)
-    with pytest.raises(PerdureError):
+    with pytest.raises(WrongKey):
         unsealed(find_seal(first), checked_key(RAW), read_state(second))
 
 
-def lock_of(secret, *, kept):
-    """A store.lock in memory, as a creation makes it."""
-    db = apsw.Connection(":memory:")
-    for statement in LOCK:
-        db.execute(statement)
-    write_state(db, new_state(secret, keep=kept))
-    return db
+def test_a_store_in_memory_and_a_log_of_ones_own_take_no_key(tmp_path):
+    with pytest.raises(InvalidRequest, match="leave key out") as ephemeral:
+        Store.open(":memory:", key=RAW)
+    log = SqliteLog.open(tmp_path / "store", key=RAW)
+    with pytest.raises(InvalidRequest, match="leave key out") as given_log:
+        Store.open(log=log, key=RAW)
+    log.close()
+    assert (ephemeral.value.field, given_log.value.field) == ("key", "key")
+
+
+def test_a_backend_that_does_not_encrypt_says_so():
+    with Store.open(":memory:") as store, pytest.raises(InvalidRequest, match="does not encrypt"):
+        store.rekey(RAW)
+
+
+def test_a_memory_is_opened_with_a_key(tmp_path):
+    with Memory.open(tmp_path / "store", key=RAW) as memory:
+        memory.remember("x", id="x")
+    with pytest.raises(WrongKey):
+        Memory.open(tmp_path / "store")
+    with Memory.open(tmp_path / "store", key=RAW) as memory:
+        assert memory.get("x").text == "x"
+        assert memory.capabilities().features.encryption
+
+
+@pytest.mark.parametrize("derivation", ["scrypt-1073741824-8-1", "argon2-1-1-1", "scrypt-3-8-1"])
+def test_a_derivation_that_is_not_known_or_not_affordable_is_refused(derivation):
+    with pytest.raises(Unavailable, match="derive"):
+        checked_key(PASSPHRASE).cipher(derivation, b"salt")
+
+
+def test_a_cipher_that_is_not_known_is_refused():
+    db = lock_of(b"a" * SECRET_BYTES, kept=True)
+    replace_cipher(db, checked_key(RAW).new_cipher(), b"a" * SECRET_BYTES)
+    other = find_seal(db)._replace(name="aes256cbc")
+    db.execute("UPDATE cipher SET name = ?, ck = ?", (other.name, other.check))
+    with pytest.raises(Unavailable, match="upgrade"):
+        find_seal(db)

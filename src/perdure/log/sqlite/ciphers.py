@@ -5,9 +5,10 @@ Both go one way through the code: PLAIN is a cipher whose key is empty, which SQ
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Callable
-from hashlib import blake2b, scrypt
+from hashlib import blake2b
 from typing import Final
 
 import apsw
@@ -119,8 +120,12 @@ def _derived(passphrase: bytes, derivation: str, salt: bytes) -> bytes:
             f"the store's key takes {128 * n * r} bytes of memory to derive, more than the {_SCRYPT_BYTES_MAX} "
             "that this library allows: restore store.lock from a backup, or upgrade perdure"
         )
+    if not hasattr(hashlib, "scrypt"):
+        raise Unavailable(
+            "this Python was built without scrypt, so that no passphrase opens a store: use another"
+        )
     try:
-        return scrypt(
+        return hashlib.scrypt(
             passphrase, salt=salt, n=n, r=r, p=p, dklen=PAGE_KEY_BYTES, maxmem=2 * _SCRYPT_BYTES_MAX - 1
         )
     except ValueError as error:
