@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal
@@ -31,6 +31,10 @@ from perdure.space.purging import purge_store, rewritten
 from perdure.space.registry import Registry
 from perdure.space.space import Settings
 from perdure.space.verifying import verify_log
+from perdure.transfer.exporting import Asked, export, export_to
+from perdure.transfer.importing import Options, import_lines
+from perdure.transfer.reports import Exported, Imported
+from perdure.transfer.sources import Source
 
 if TYPE_CHECKING:
     from perdure.log.sqlite.keys import KeyForm
@@ -200,6 +204,50 @@ class Store:
             facts, records = facts + count, records + seq
         log = self.log
         return StoreStats(log.name, len(names), facts, records, log.size_bytes(), log.reclaimable_bytes())
+
+    def export(
+        self,
+        path: str | Path,
+        *,
+        spaces: Collection[Namespace] | None = None,
+        blocks: bool = False,
+        force: bool = False,
+        progress: Progress | None = None,
+    ) -> Exported:
+        """Write all that spaces hold at one moment into a file of readable lines, without loss; writers go on.
+
+        The file is plain text, also that of an encrypted store. Arguments and errors as in
+        `perdure.transfer.exporting.export_to`.
+        """
+        self._check_open()
+        asked = Asked(self.clock.now(), spaces, blocks)
+        return export_to(self.log, Path(path), asked, force=force, progress=progress)
+
+    def export_lines(
+        self, *, spaces: Collection[Namespace] | None = None, blocks: bool = False
+    ) -> Iterator[bytes]:
+        """Return the lines of such a file, of the moment of the call, each read when it is asked for."""
+        self._check_open()
+        return export(self.log, Asked(self.clock.now(), spaces, blocks))
+
+    def import_(
+        self,
+        source: Source,
+        *,
+        dry_run: bool = False,
+        strict: bool = True,
+        spaces: Collection[Namespace] | None = None,
+        into: Namespace | None = None,
+        progress: Progress | None = None,
+    ) -> Imported:
+        """Store what an export holds: facts with their ids and ingest times, and all that was said of them.
+
+        Strict, the whole file is checked first. Importing again stores what is missing, so nothing where all is
+        there. Arguments and errors as in `perdure.transfer.importing.import_lines`.
+        """
+        self._check_open()
+        options = Options(dry_run, strict, spaces, into)
+        return import_lines(self.log, self._registry.space, source, options, progress)
 
     def health(self, *, timeout_s: float = HEALTH_TIMEOUT_S) -> Health:
         """Look whether the store can be read and whether a write would get its turn. Writes nothing.

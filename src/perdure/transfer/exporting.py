@@ -14,6 +14,7 @@ import stat
 import tempfile
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
@@ -21,9 +22,10 @@ from typing import BinaryIO, NamedTuple
 import msgspec
 
 from perdure.errors import Busy, Corrupt, InvalidRequest, Moved, StorageFull, Unavailable
-from perdure.log.protocol import Entry, Head, Log
+from perdure.log.protocol import Entry, Head, Log, Progress
 from perdure.log.records import BlockRecord, FactRecord, Record, SpaceRecord, decode
 from perdure.model.namespace import Namespace
+from perdure.planning.checks import checked_flag
 from perdure.space.folding import fold
 from perdure.space.names import hashed_name
 from perdure.transfer.lines import (
@@ -37,7 +39,7 @@ from perdure.transfer.lines import (
     secret_mark,
 )
 from perdure.transfer.reading import LINE_BYTES_MAX
-from perdure.transfer.reports import Exported, Progress
+from perdure.transfer.reports import Exported, checked_spaces
 from perdure.transfer.writing import lines_of, moment_of, space_line
 
 ATTEMPTS = 3  # the last one with the writer's turn
@@ -58,24 +60,34 @@ class _Counted(NamedTuple):
     records: int
 
 
-def export(
-    log: Log,
-    *,
-    now: int,
-    spaces: Collection[Namespace] | None = None,
-    blocks: bool = False,
-    progress: Progress | None = None,
-) -> Iterator[bytes]:
-    """Return the lines of an export, each with its line feed; the format is in docs/export-format.md.
-
-    The cut is taken by the call, the spaces are read as the lines are asked for. A space is kept in memory up to 4 MiB, else in a temporary file that nobody else can open and that is
-    overwritten with zeros at the end, until it is yielded.
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What to export.
 
     Args:
-        log: the store's.
         now: what the header says of when it was made, in ms.
         spaces: which to export, in the store's order; all when None.
         blocks: whether to export what was forgotten with a block as keyed digests, with their key.
+    """
+
+    now: int
+    spaces: Collection[Namespace] | None = None
+    blocks: bool = False
+
+    def __post_init__(self) -> None:
+        checked_flag(self.blocks, "blocks")
+        object.__setattr__(self, "spaces", checked_spaces(self.spaces))
+
+
+def export(log: Log, asked: Asked, progress: Progress | None = None) -> Iterator[bytes]:
+    """Return the lines of an export, each with its line feed; the format is in docs/export-format.md.
+
+    The cut is taken by the call, the spaces are read as the lines are asked for. A space is kept in memory up to
+    4 MiB, else in a temporary file that nobody else can open and that is overwritten with zeros at the end, until
+    it is yielded.
+
+    Args:
+        log: the store's.
         progress: told the spaces that are done, of all.
 
     Raises:
@@ -85,32 +97,24 @@ def export(
         StorageFull: there is no room for the temporary file.
     """
     cut = _take_cut(log)
-    chosen = _chosen(cut, spaces)
-    header = encode_line(_header(log, now, spaces, blocks=blocks))
-    return _lines(log, cut, _Total(chosen, progress), header, blocks=blocks)
+    total = _Total(_chosen(cut, asked.spaces), progress)
+    return _lines(log, cut, total, asked)
 
 
-def _lines(log: Log, cut: _Cut, total: _Total, header: bytes, *, blocks: bool) -> Iterator[bytes]:
-    yield header
+def _lines(log: Log, cut: _Cut, total: _Total, asked: Asked) -> Iterator[bytes]:
+    yield encode_line(_header(log, asked))
     for name in total.chosen:
         with _spool() as spool:
-            total.add(_write_space(log, name, cut, spool, blocks=blocks))
+            total.add(_write_space(log, name, cut, spool, blocks=asked.blocks))
             spool.seek(0)
             yield from spool
     yield total.line()
 
 
-def export_to(  # noqa: PLR0913 - the names of the public interface
-    log: Log,
-    path: Path,
-    *,
-    now: int,
-    spaces: Collection[Namespace] | None = None,
-    blocks: bool = False,
-    force: bool = False,
-    progress: Progress | None = None,
+def export_to(
+    log: Log, path: Path, asked: Asked, *, force: bool = False, progress: Progress | None = None
 ) -> Exported:
-    """Write an export into a file, whole or not at all; arguments as in `export`.
+    """Write an export into a file, whole or not at all; arguments and errors as in `export`.
 
     The lines are written beside it, under a name of their own and readable by the owner alone, and moved there
     when they are on the disk. Whatever fails, what stood there is as it was.
@@ -120,7 +124,8 @@ def export_to(  # noqa: PLR0913 - the names of the public interface
         force: write over a file that is there. A link, a folder or a device is never written to.
 
     Raises:
-        As `export`. InvalidRequest: the path is taken. StorageFull, Unavailable: it cannot be written.
+        InvalidRequest: the path is taken.
+        StorageFull, Unavailable: it cannot be written.
     """
     _check_target(path, force=force)
     with _outside():
@@ -128,7 +133,7 @@ def export_to(  # noqa: PLR0913 - the names of the public interface
     partial = Path(name)
     try:
         with os.fdopen(descriptor, "w+b") as stream:
-            done = _write(log, stream, _Wanted(now, spaces, blocks), progress)
+            done = _write(log, stream, asked, progress)
             with _outside():
                 stream.flush()
                 os.fsync(stream.fileno())
@@ -141,22 +146,13 @@ def export_to(  # noqa: PLR0913 - the names of the public interface
     return done
 
 
-class _Wanted(NamedTuple):
-    now: int
-    spaces: Collection[Namespace] | None
-    blocks: bool
-
-
-def _write(log: Log, stream: BinaryIO, wanted: _Wanted, progress: Progress | None) -> Exported:
+def _write(log: Log, stream: BinaryIO, asked: Asked, progress: Progress | None) -> Exported:
     cut = _take_cut(log)
-    chosen = _chosen(cut, wanted.spaces)
-    total = _Total(chosen, progress)
-    with _outside():
-        stream.write(encode_line(_header(log, wanted.now, wanted.spaces, blocks=wanted.blocks)))
-    for name in chosen:
-        total.add(_write_space(log, name, cut, stream, blocks=wanted.blocks))
-    with _outside():
-        stream.write(total.line())
+    total = _Total(_chosen(cut, asked.spaces), progress)
+    _put(stream, encode_line(_header(log, asked)))
+    for name in total.chosen:
+        total.add(_write_space(log, name, cut, stream, blocks=asked.blocks))
+    _put(stream, total.line())
     return Exported(total.spaces, total.facts, total.records, stream.tell())
 
 
@@ -180,15 +176,15 @@ class _Total:
         return encode_line(TotalLine(self.spaces, self.records))
 
 
-def _header(log: Log, now: int, spaces: Collection[Namespace] | None, *, blocks: bool) -> Header:
-    asked = None
-    if spaces is not None:
-        asked = tuple(Selected(*name) for name in sorted({(name.principal, name.scope) for name in spaces}))
+def _header(log: Log, asked: Asked) -> Header:
+    spaces = None
+    if asked.spaces is not None:
+        spaces = tuple(Selected(*name) for name in sorted((n.principal, n.scope) for n in asked.spaces))
     try:
         generator = f"perdure {version('perdure')}"
     except PackageNotFoundError:  # a source tree that nobody installed
         generator = "perdure"
-    return Header(VERSION, now, generator, asked, blocks, secret_mark(log.secret))
+    return Header(VERSION, asked.now, generator, spaces, asked.blocks, secret_mark(log.secret))
 
 
 def _take_cut(log: Log) -> _Cut:

@@ -11,14 +11,15 @@ from dataclasses import dataclass
 from typing import BinaryIO, Literal
 
 from perdure.errors import Busy, Conflict, ImportFailed, InvalidRequest, PerdureError, StorageFull
-from perdure.log.protocol import Log
+from perdure.log.protocol import Log, Progress
 from perdure.log.records import FactRecord, ReceiptRecord
 from perdure.model.namespace import Namespace
+from perdure.planning.checks import checked_flag
 from perdure.transfer.checking import record_of, space_of
 from perdure.transfer.lines import Header, RecordLine, SpaceEndLine, SpaceLine, TotalLine, secret_mark
 from perdure.transfer.merging import Item
 from perdure.transfer.reading import Read, Refused, read_header, read_lines
-from perdure.transfer.reports import Imported, Problem, Progress
+from perdure.transfer.reports import Imported, Problem, checked_space, checked_spaces
 from perdure.transfer.sections import Judged, Place, Spaces, Stopped, Verdict, Written, find_place
 from perdure.transfer.sources import Rereadable, Source, opened, size_of
 
@@ -32,60 +33,65 @@ Committed = Literal["yes", "no", "unknown"]
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How to import; see `import_`."""
+    """How to import.
+
+    Args:
+        dry_run: write nothing, and report every problem.
+        strict: when anything is wrong anywhere, write nothing and raise. Else write what is good, and report
+            the rest; a line that names a fact that was left out is left out too.
+        spaces: which of the file's spaces to import; all when None.
+        into: the name under which the one chosen space is stored.
+    """
 
     dry_run: bool = False
     strict: bool = True
-    spaces: frozenset[Namespace] | None = None
+    spaces: Collection[Namespace] | None = None
     into: Namespace | None = None
 
+    def __post_init__(self) -> None:
+        checked_flag(self.dry_run, "dry_run")
+        checked_flag(self.strict, "strict")
+        object.__setattr__(self, "spaces", checked_spaces(self.spaces))
+        if self.into is not None:
+            checked_space(self.into, field="into")
 
-def import_(  # noqa: PLR0913 - the names of the public interface
+
+def import_lines(
     log: Log,
     spaces_of: Spaces,
     source: Source,
-    *,
-    dry_run: bool = False,
-    strict: bool = True,
-    spaces: Collection[Namespace] | None = None,
-    into: Namespace | None = None,
+    options: Options,
     progress: Progress | None = None,
 ) -> Imported:
     """Store what an export holds: facts with their ids and ingest times, and all that was said of them.
 
     Importing again stores nothing; importing a later export of the same spaces, or one that was imported in part,
-    stores what is missing. What was forgotten, restored or changed in the source since is not undone here.
-    No policy runs and no observer is told. Records are written in file order, in transactions of at most 1,000,
-    each durable before the next; a failed one is not tried again.
+    stores what is missing. What was forgotten, restored or changed in the source since is not undone here. Facts
+    that a space was told by itself stay, but those of the file must be recorded after them. No policy runs and no
+    observer is told. Records are written in file order, in transactions of at most 1,000, each durable before the
+    next; a failed one is not tried again.
 
     Args:
         log: the store's.
         spaces_of: gives the process's one Space of a name.
         source: a path, a binary stream, or the pieces of bytes that `export` gives. What cannot be read twice
             is copied to a temporary file for a strict import, which is overwritten with zeros at the end.
-        dry_run: write nothing, and report every problem.
-        strict: when anything is wrong anywhere, write nothing and raise. Else write what is good, and report
-            the rest; a line that names a fact that was left out is left out too.
-        spaces: which of the file's spaces to import; all when None.
-        into: the name under which the one chosen space is stored.
         progress: told the bytes that are read, of all (of 0 where that cannot be told).
 
     Raises:
-        InvalidRequest: an argument is wrong; the file cannot be opened.
+        InvalidRequest: the file cannot be opened.
         ImportFailed: the file is none of this format or of a newer version, it is wrong and the import strict, or
             reading or writing failed. `committed` says whether anything was stored; `problems` in its details are
             the lines and reasons.
     """
-    chosen = None if spaces is None else frozenset(spaces)
-    options = Options(dry_run, strict, chosen, into)
     with opened(source) as stream:
-        if not strict and not dry_run:
+        if not options.strict and not options.dry_run:
             return _walk(log, spaces_of, stream, options, _Reading(progress, 1), writes=True)
         again = Rereadable(stream)
         try:
-            reading = _Reading(progress, 1 if dry_run else 2)
+            reading = _Reading(progress, 1 if options.dry_run else 2)
             judged = _walk(log, spaces_of, again.first, options, reading, writes=False)
-            if dry_run:
+            if options.dry_run:
                 return judged
             if judged.problems:
                 raise _failed(judged.problems, "no")
@@ -199,7 +205,7 @@ class _Walk:
             self._flush(self._section)
         if not self._is_over:
             self._note(self._last, "the file ends after this line, before the line that ends it: it was cut")
-        absent = (self._options.spaces or frozenset()) - self._named
+        absent = set(self._options.spaces or ()) - self._named
         if absent:
             self._note(1, f"{len(absent)} of the spaces that are to be imported are not in the file")
 
