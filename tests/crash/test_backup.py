@@ -14,7 +14,7 @@ import pytest
 
 from crash import log_processes
 from golden.answers import answers
-from perdure import Busy, Corrupt, InvalidRequest, ManualClock, Memory, Store, Unavailable
+from perdure import Busy, Corrupt, InvalidRequest, ManualClock, Memory, Store, Unavailable, WrongKey
 from perdure.log.memory import MemoryLog
 from perdure.log.protocol import Batch, Rewritten
 from perdure.log.sqlite import SqliteLog
@@ -411,3 +411,45 @@ def test_a_damaged_note_of_a_backup_is_reported(directory, log):
     with pytest.raises(Corrupt, match=r"store\.lock"):
         log.backups()
     log.close()
+
+
+# Encrypted stores
+
+
+def test_a_backup_of_an_encrypted_store_is_encrypted_under_the_same_key(directory, copy):
+    key = bytes(range(32))
+    with Memory.open(directory, key=key) as memory:
+        memory.remember(MARKER, id="kettle")
+    log = SqliteLog.open(directory, key=key)
+    log.backup(copy)
+    assert log_processes.holders(copy, MARKER) == []
+    for wrong in (None, bytes(32)):
+        with pytest.raises(WrongKey):
+            Memory.open(copy, key=wrong)
+    with Memory.open(copy, key=key) as memory:
+        assert [hit.text for hit in memory.recall(MARKER)] == [MARKER]
+    log.close()
+
+
+def test_the_key_is_not_changed_while_a_backup_is_made_and_backups_go_on_under_the_new_one(
+    log, copy, tmp_path
+):
+    other = SqliteLog.open(tmp_path / "store", timeout_s=0.2)
+
+    def rekey():
+        with pytest.raises(Busy):
+            other.rekey(keep_all, "a new passphrase")
+        return True
+
+    progress, results = once(rekey)
+    log.backup(copy, progress)
+    assert results == [True]
+    other.rekey(keep_all, "a new passphrase")
+    other.backup(tmp_path / "new")
+    with_copy = SqliteLog.open(tmp_path / "new", key="a new passphrase")
+    assert told(with_copy) == [[b"first", b"second", b"third"]]
+    with pytest.raises(WrongKey, match="changed"):
+        log.backup(tmp_path / "late")
+    assert not (tmp_path / "late").exists()
+    for opened in (with_copy, other):
+        opened.close()
