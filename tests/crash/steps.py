@@ -1,4 +1,8 @@
-"""A process that dies at the n-th line that it runs of the log's own code, in the middle of an operation."""
+"""A process that dies at the n-th step of an operation.
+
+Steps are the lines that it runs of the log's own code, or SQLite's calls that change a file: it dies before the call,
+and of a write it does one half first.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +14,11 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+import apsw
+
 from crash.children import Tell
 from crash.kills import marker_of
+from crash.power import VFS
 from perdure.log.protocol import Batch, Read, Rewritten
 from perdure.log.sqlite import SqliteLog
 
@@ -78,9 +85,15 @@ def purge(log: SqliteLog) -> None:
 OPERATIONS = {"append": append, "forget": forget, "purge": purge}
 
 
-def run(tell: Tell, directory: str, operation: str, step: int) -> None:
-    """Run the operation and die at the step, counted from 1; with step 0 live, and tell how many there were."""
-    place = Path(directory)
+def run(tell: Tell, directory: str, operation: str, unit: str, step: int) -> None:
+    """Run the operation and die at the step, counted from 1; with step 0 live, and tell how many there were.
+
+    Args:
+        unit: what a step is, "lines" or "calls".
+    """
+    place, traced = Path(directory), UNITS[unit]
+    if unit == "calls":
+        vfs = _Vfs()  # noqa: F841 - SQLite's default for as long as it is referred to
     if operation == "create":
         steps = traced(step, lambda: SqliteLog.open(place))
     else:
@@ -90,7 +103,7 @@ def run(tell: Tell, directory: str, operation: str, step: int) -> None:
     tell("done", steps)
 
 
-def traced(step: int, work: Any) -> int:
+def by_lines(step: int, work: Any) -> int:
     count = 0
 
     def line(frame: FrameType, event: str, _: object) -> Any:
@@ -110,3 +123,58 @@ def traced(step: int, work: Any) -> int:
     finally:
         sys.settrace(None)
     return count
+
+
+def by_calls(step: int, work: Any) -> int:
+    _Calls.last, _Calls.count = step, 0
+    work()
+    return _Calls.count
+
+
+UNITS = {"lines": by_lines, "calls": by_calls}
+
+
+class _Calls:
+    """SQLite's calls that change a file, of this whole process."""
+
+    last = 0
+    count = -1_000_000  # until the operation begins
+
+    @classmethod
+    def pass_(cls, die: Any = None) -> None:
+        cls.count += 1
+        if cls.count == cls.last:
+            if die is not None:
+                die()
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+class _Vfs(apsw.VFS):
+    def __init__(self) -> None:
+        super().__init__("dying", VFS, True)
+
+    def xOpen(self, name: Any, flags: list[int]) -> apsw.VFSFile:
+        return _VfsFile(name, flags)
+
+    def xDelete(self, name: str, syncdir: bool) -> None:
+        _Calls.pass_()
+        super().xDelete(name, syncdir)
+
+
+class _VfsFile(apsw.VFSFile):
+    def __init__(self, name: Any, flags: list[int]) -> None:
+        if flags[0] & apsw.SQLITE_OPEN_CREATE:
+            _Calls.pass_()
+        super().__init__(VFS, name, flags)
+
+    def xWrite(self, data: bytes, offset: int) -> None:
+        _Calls.pass_(lambda: super(_VfsFile, self).xWrite(data[: len(data) // 2], offset))
+        super().xWrite(data, offset)
+
+    def xTruncate(self, size: int) -> None:
+        _Calls.pass_()
+        super().xTruncate(size)
+
+    def xSync(self, flags: int) -> None:
+        _Calls.pass_()
+        super().xSync(flags)

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.skipif(
     not hasattr(os, "fork"), reason="children are forked, and this platform has no fork"
 )
 
-SAMPLES = 14  # steps of each operation that the ordinary run tries, spread evenly
+SAMPLES = 10  # steps of each operation that the ordinary run tries, spread evenly
 LOCKS = {"store.lock", "store.lock-journal", "writer.lock", "writer.next", "backup.lock"}
 
 
@@ -113,16 +113,16 @@ def check_half_backup(place: Path) -> None:
         assert (place / "gen-1.db").stat().st_size > 0
 
 
-def die(nursery: Nursery, filled: Path, folder: Path, operation: str, step: int) -> int | None:
+def die(nursery: Nursery, filled: Path, folder: Path, operation: str, unit: str, step: int) -> int | None:
     """Let a process die at the step and check what is left; return how many steps there are once it does not die."""
-    place = folder / f"{operation} {step}" / "store"
+    place = folder / f"{operation} {unit} {step}" / "store"
     place.parent.mkdir()
     if operation == "create":
-        return die_creating(nursery, place, step)
+        return die_creating(nursery, place, unit, step)
     shutil.copytree(filled, place)
     survivor = SqliteLog.open(place)
     assert there(survivor) == BEFOREHAND
-    child = nursery.start("run", str(place), operation, step)
+    child = nursery.start("run", str(place), operation, unit, step)
     nursery.await_(child)
     try:
         check_survivor(nursery, place, operation, survivor)
@@ -130,7 +130,7 @@ def die(nursery: Nursery, filled: Path, folder: Path, operation: str, step: int)
         assert there(fresh) == there(survivor)
         fresh.close()
     except Exception as error:
-        raise AssertionError(f"killed at step {step} of {operation}: {error}") from error
+        raise AssertionError(f"killed at step {step} ({unit}) of {operation}: {error}") from error
     finally:
         survivor.close()
     if operation == "backup":
@@ -139,8 +139,8 @@ def die(nursery: Nursery, filled: Path, folder: Path, operation: str, step: int)
     return None if child.was_killed else int(child.said[-1][1])
 
 
-def die_creating(nursery: Nursery, place: Path, step: int) -> int | None:
-    child = nursery.start("run", str(place), "create", step)
+def die_creating(nursery: Nursery, place: Path, unit: str, step: int) -> int | None:
+    child = nursery.start("run", str(place), "create", unit, step)
     nursery.await_(child)
     log = SqliteLog.open(place)
     assert log.spaces() == []
@@ -159,21 +159,23 @@ def die_creating(nursery: Nursery, place: Path, step: int) -> int | None:
 OPERATIONS = ("create", *AFTERWARDS)
 
 
+@pytest.mark.parametrize("unit", steps.UNITS)
 @pytest.mark.parametrize("operation", OPERATIONS)
-def test_a_death_at_some_steps_leaves_the_store_before_or_after(nursery, filled, tmp_path, operation):
-    total = die(nursery, filled, tmp_path, operation, 0)
+def test_a_death_at_some_steps_leaves_the_store_before_or_after(nursery, filled, tmp_path, operation, unit):
+    total = die(nursery, filled, tmp_path, operation, unit, 0)
     assert total is not None
-    assert total > SAMPLES
-    for sample in range(SAMPLES):
-        step = 1 + sample * (total - 1) // (SAMPLES - 1)
-        assert die(nursery, filled, tmp_path, operation, step) is None
+    tried = sorted({1 + sample * (total - 1) // (SAMPLES - 1) for sample in range(SAMPLES)})
+    assert len(tried) > SAMPLES / 2
+    for step in tried:
+        assert die(nursery, filled, tmp_path, operation, unit, step) is None
 
 
 @pytest.mark.soak
+@pytest.mark.parametrize("unit", steps.UNITS)
 @pytest.mark.parametrize("operation", OPERATIONS)
-def test_a_death_at_any_step_leaves_the_store_before_or_after(nursery, filled, tmp_path, operation):
+def test_a_death_at_any_step_leaves_the_store_before_or_after(nursery, filled, tmp_path, operation, unit):
     step = 1
-    while die(nursery, filled, tmp_path, operation, step) is None:
+    while die(nursery, filled, tmp_path, operation, unit, step) is None:
         step += 1
-    print(f"{operation}: {step - 1} steps")  # noqa: T201 - shown by pytest -s
-    assert step > SAMPLES
+    print(f"{operation}: {step - 1} {unit}")  # noqa: T201 - shown by pytest -s
+    assert step > SAMPLES / 2

@@ -103,9 +103,10 @@ class Pool:
         *,
         timeout_s: float,
         durability: Durability,
-        admit: Callable[[Link], None],
+        admit: Callable[[Link], bool],
     ) -> None:
-        """`admit` is called with each new link and may refuse the generation it found."""
+        """`admit` is called with each new link and may refuse the generation it found; False when that one was
+        replaced meanwhile."""
         self._files = files
         self._keyring = keyring
         self._timeout_s = timeout_s
@@ -222,11 +223,13 @@ class Pool:
             with self._guard:
                 self._all.add(link)
             try:
-                self._admit(link)
+                admitted = self._admit(link)
             except BaseException:  # raised again: a link that was not admitted leaves the pool
                 self.drop(link)
                 raise
-            return link
+            if admitted:
+                return link
+            self.drop(link)
 
     def _unusable(self, generation: int, error: Exception) -> PerdureError:
         path = self._files.generation(generation)
