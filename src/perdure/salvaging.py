@@ -103,6 +103,9 @@ class _Salvage:
 
     def write(self, log: Log) -> None:
         """Write every space of which anything is left."""
+        if self._remains.unplaced > 0:
+            what = f"the last {self._remains.unplaced} records that were acknowledged are lost, of whichever spaces"
+            self._lost.append(Finding(what))
         for number in self._remains.spaces():
             mended = mend(number, self._remains.last(number), partial(self._remains.read, number))
             if mended.gone:

@@ -41,7 +41,6 @@ class Mended:
     gone: bool
     lost: list[Finding]
     _space: int
-    _last: int
     _read: Read
     _survey: _Survey
 
@@ -97,10 +96,11 @@ def mend(space: int, last: int, read: Read) -> Mended:
     """
     survey = _Survey()
     lost: list[Finding] = []
+    holes: list[int] = []
     zeroed: list[int] = []
     position = 0
     for seq, data in read():
-        lost += _gap(space, position, seq)
+        holes += range(position + 1, seq)
         position = seq
         if data is None:
             zeroed.append(seq)
@@ -109,27 +109,37 @@ def mend(space: int, last: int, read: Read) -> Mended:
             survey.see(seq, decode(data, space=space, seq=seq))
         except Corrupt:
             survey.left_out.add(seq)
-            lost.append(
-                Finding(f"record {seq} of space {space} is no record that this build knows", space, seq)
-            )
-    lost += _gap(space, position, last + 1)
-    for seq in zeroed:
-        if seq not in survey.covered and not survey.gone:
-            lost.append(
-                Finding(f"record {seq} of space {space} was zeroed, and nothing left says why", space, seq)
-            )
+            lost.append(Finding(f"record {seq} of space {space} is no record of a known type", space, seq))
+    holes += range(position + 1, last + 1)
+    lost += [
+        Finding(f"{_run(first, end)} of space {space} {'is' if first == end else 'are'} lost", space, first)
+        for first, end in _runs(seq for seq in holes if seq not in survey.covered)
+    ]
+    lost += [
+        Finding(f"record {seq} of space {space} was zeroed, and nothing that is left says why", space, seq)
+        for seq in zeroed
+        if seq not in survey.covered
+    ]
     survey.left_out |= survey.covered
-    lost.sort(key=lambda finding: finding.seq or 0)
-    return Mended(survey.first, survey.gone, lost, space, last, read, survey)
+    return Mended(
+        survey.first, survey.gone, sorted(lost, key=lambda finding: finding.seq or 0), space, read, survey
+    )
 
 
-def _gap(space: int, before: int, seq: int) -> list[Finding]:
-    missing = seq - before - 1
-    if missing < 1:
-        return []
-    if missing == 1:
-        return [Finding(f"record {before + 1} of space {space} is lost", space, before + 1)]
-    return [Finding(f"records {before + 1} to {seq - 1} of space {space} are lost", space, before + 1)]
+def _runs(seqs: Iterable[int]) -> Iterator[tuple[int, int]]:
+    """Yield the first and the last of each run of ascending numbers without a gap."""
+    first = before = 0
+    for seq in seqs:
+        if first and seq > before + 1:
+            yield first, before
+            first = seq
+        first, before = first or seq, seq
+    if first:
+        yield first, before
+
+
+def _run(first: int, last: int) -> str:
+    return f"record {first}" if first == last else f"records {first} to {last}"
 
 
 @dataclass(slots=True)

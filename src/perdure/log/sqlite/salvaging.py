@@ -61,6 +61,8 @@ class Remains:
 
     def __init__(self, files: StoreFiles, generation: int, cipher: Cipher) -> None:
         self.files, self.generation = files, generation
+        self.unplaced = 0  # rows that are lost without a trace of whose they were
+        self._last_rid = 0
         self._cipher = cipher
         self._spaces: dict[int, _Space] = {}
         self._db: apsw.Connection | None = None
@@ -131,6 +133,7 @@ class Remains:
             self._carve()
         for space in self._spaces.values():
             space.last = max([space.last, *space.rows, *space.carved, *space.erased])
+        self.unplaced = self._expected(last) - sum(space.last for space in self._spaces.values())
 
     def _tried(self, work: Callable[[apsw.Connection], list[Any]]) -> list[Any] | None:
         if self._db is not None:
@@ -147,6 +150,10 @@ class Remains:
                 found.append(told)
         # A damaged number of a row may say anything; there are no more rows than bytes.
         return min(max(found), self.files.size_bytes())
+
+    def _expected(self, last: int) -> int:
+        """Return how many rows there were; the mark is believed unless there was no room for as many."""
+        return max(self._mark if self._mark <= last else 0, self._last_rid)
 
     def _lacks_rows(self, last: int) -> bool:
         known = sum(len(space.rows) + len(space.erased) for space in self._spaces.values())
@@ -176,6 +183,7 @@ class Remains:
                 if not carved:  # bytes of which nothing is proven must not erase anything
                     self._spaces.setdefault(place, _Space()).erased.add(seq)
             elif checksum(place, seq, data) == check:
+                self._last_rid = max(self._last_rid, rid)
                 space = self._spaces.setdefault(place, _Space())
                 if seq in space.rows or seq in space.erased:
                     return

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
 from typing import Any, Protocol, TypeVar
 
 import apsw
@@ -16,7 +15,6 @@ from perdure.log.sqlite.access import Access
 from perdure.log.sqlite.connections import rows_of
 from perdure.log.sqlite.files import HighWater
 from perdure.log.sqlite.reading import (
-    BLOCK_ROWS,
     CHECKS,
     CHUNK_BYTES,
     CHUNK_ROWS,
@@ -86,6 +84,7 @@ class RowCheck:
     _sums: dict[int, _Sums] = field(default_factory=dict)
     _position: int = 0
     _counted: int = 0
+    _chunk: list[Any] = field(default_factory=list)
 
     def findings(self) -> Iterator[Finding]:
         """Yield what is wrong; raises Purged when the generation is replaced meanwhile."""
@@ -94,7 +93,7 @@ class RowCheck:
         before = {row[0]: row for row in self.view(lambda db: rows_of(db, HEADS))}
         self._sums = {space: _Sums() for space in before}
         if last < mark:
-            yield self._finding(f"rows up to {mark} were acknowledged, but the last one is {last}")
+            yield self._finding(f"the mark says that {mark} rows were acknowledged, but there are {last}")
         if vectors:
             yield self._finding(f"there are {vectors} rows of vectors, which nobody writes yet,")
         heads: Rows | None = None
@@ -104,6 +103,8 @@ class RowCheck:
             yield self._finding(f"there are {self._counted} rows, but the index of places has {indexed}")
         for space, *columns in heads:
             yield from self._check_sums(space, columns, before.get(space))
+        for space in sorted(self._sums.keys() - {row[0] for row in heads}):
+            yield self._finding(f"space {space} has records but no head", space)
 
     def _mark(self) -> Generator[Finding, None, int]:
         path = self.access.files.high_water(self.generation)
@@ -121,31 +122,31 @@ class RowCheck:
 
     def _step(self, last: int) -> Generator[Finding, None, Rows | None]:
         """Check one run of rows; return the heads of the same moment when it was the last one."""
+        heads: Rows | None = None
         try:
-            rows, heads = self.view(self._chunk)
+            heads = self.view(self._read_chunk)
         except Corrupt:
-            after, self._position = self._position, self._next_readable(self._position, last)
-            for sums in self._sums.values():
-                sums.told = True
-            yield self._finding(f"rows {after + 1} to {self._position} cannot be read")
-            return self.view(lambda db: rows_of(db, HEADS)) if self._position >= last else None
-        yield from self._check_rows(rows)
-        self._counted += sum(row[0] <= last for row in rows)
+            if not self._chunk:  # else those that came before the damage are checked first
+                after, self._position = self._position, self._next_readable(self._position, last)
+                for sums in self._sums.values():
+                    sums.told = True
+                yield self._finding(f"{_run('row', after + 1, self._position)} cannot be read")
+                return self.view(lambda db: rows_of(db, HEADS)) if self._position >= last else None
+        yield from self._check_rows(self._chunk)
+        self._counted += sum(row[0] <= last for row in self._chunk)
         if self.progress is not None:
             self.progress(min(self._position, last), last)
         return heads
 
-    def _chunk(self, db: apsw.Connection) -> tuple[Rows, Rows | None]:
-        cursor = db.execute(_PLACES if self.quick else _ROWS, (self._position, CHUNK_ROWS))
-        rows: list[Any] = []
-        size, ended = 0, False
-        while size <= CHUNK_BYTES and not ended:
-            block = list(islice(cursor, BLOCK_ROWS))
-            ended = len(block) < BLOCK_ROWS
-            rows += block
-            size += 0 if self.quick else sum(len(row[4]) for row in block if type(row[4]) is bytes)
-        cursor.close()
-        return rows, rows_of(db, HEADS) if ended and len(rows) < CHUNK_ROWS else None
+    def _read_chunk(self, db: apsw.Connection) -> Rows | None:
+        """Read a run of rows as far as it can be read; return the heads with the last one."""
+        self._chunk, size = [], 0
+        for row in db.execute(_PLACES if self.quick else _ROWS, (self._position, CHUNK_ROWS)):
+            self._chunk.append(row)
+            size += len(row[4]) if not self.quick and type(row[4]) is bytes else 0
+            if size > CHUNK_BYTES:
+                return None
+        return rows_of(db, HEADS) if len(self._chunk) < CHUNK_ROWS else None
 
     def _next_readable(self, after: int, last: int) -> int:
         """Return the row after which rows can be read again, at the latest the last one."""
@@ -172,7 +173,7 @@ class RowCheck:
         checks: dict[int, list[tuple[int, bytes]]] = {}
         for rid, space, seq, check, *data in rows:
             if rid != self._position + 1:
-                yield self._finding(f"rows {self._position + 1} to {rid - 1} are missing")
+                yield self._finding(f"of {_run('row', self._position + 1, rid - 1)} nothing is there")
             self._position = max(rid, self._position + 1)
             sums = self._sums.get(space) if type(space) is int else None
             if sums is None and type(space) is int and space > max(self._sums, default=0):
@@ -247,9 +248,13 @@ class RowCheck:
         return rows_of(db, CHECKS, (space, after, CHUNK_ROWS)), read_head(db, space, self.generation)
 
     def _missing(self, space: int, first: int, last: int) -> Finding:
-        which = f"record {first}" if first == last else f"records {first} to {last}"
-        verb = "is" if first == last else "are"
-        return self._finding(f"{which} of space {space} {verb} missing", space, first)
+        return self._finding(
+            f"of {_run('record', first, last)} of space {space} nothing is there", space, first
+        )
 
     def _finding(self, what: str, space: int | None = None, seq: int | None = None) -> Finding:
         return advised(what, self.generation, space, seq)
+
+
+def _run(what: str, first: int, last: int) -> str:
+    return f"{what} {first}" if first == last else f"{what}s {first} to {last}"
