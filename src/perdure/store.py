@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from perdure.base.clock import Clock, SystemClock
+from perdure.base.clock import Clock, SystemClock, checked_now
 from perdure.base.text import shown_number
 from perdure.documents.documents import Documents
 from perdure.errors import InvalidRequest, PerdureError, Unavailable
@@ -23,9 +23,9 @@ from perdure.model.certificate import Certificate
 from perdure.model.finding import Finding, Verified
 from perdure.model.namespace import Namespace, checked_namespace
 from perdure.model.replies import Erased, PurgeReceipt
-from perdure.planning.certificates import Removed, certify_purge, conclude, contradictions
+from perdure.planning.certificates import certify_purge, conclude, contradictions
 from perdure.planning.checks import checked_choice, checked_count, checked_flag
-from perdure.planning.erasing import erase_spaces, matching, named_spaces, survey_space
+from perdure.planning.erasing import erase_spaces, named_spaces, survey_spaces
 from perdure.search.query import Budget
 from perdure.space.purging import purge_store, rewritten
 from perdure.space.registry import Registry
@@ -220,7 +220,7 @@ class Store:
         `perdure.transfer.exporting.export_to`.
         """
         self._check_open()
-        asked = Asked(self.clock.now(), spaces, blocks)
+        asked = Asked(checked_now(self.clock), spaces, blocks)
         return export_to(self.log, Path(path), asked, force=force, progress=progress)
 
     def export_lines(
@@ -228,7 +228,7 @@ class Store:
     ) -> Iterator[bytes]:
         """Return the lines of such a file, of the moment of the call, each read when it is asked for."""
         self._check_open()
-        return export(self.log, Asked(self.clock.now(), spaces, blocks))
+        return export(self.log, Asked(checked_now(self.clock), spaces, blocks))
 
     def import_(
         self,
@@ -309,8 +309,9 @@ class Store:
         Raises Busy where readers or a backup kept the store, StorageFull, Corrupt, Unavailable: nothing is changed.
         """
         self._check_open()
+        now = checked_now(self.clock)
         purged = purge_store(self.log, progress)
-        certificate = certify_purge(self.log, purged, self.clock.now())
+        certificate = certify_purge(self.log, purged, now)
         return PurgeReceipt(purged.records, purged.dropped, purged.pending, certificate)
 
     def erase(
@@ -343,14 +344,10 @@ class Store:
         wanted = None if scope is None else name.scope
         dry_run = checked_flag(dry_run, "dry_run")
         self._check_open()
-        found = matching(self.log, name.principal, wanted)
-        spaces = tuple(sorted((space.namespace for space in found), key=lambda n: (n.principal, n.scope)))
         if dry_run:
-            removed = Removed(self.log.secret)
-            for space in found:
-                survey_space(self.log, space, removed)
+            removed, spaces = survey_spaces(self.log, name.principal, wanted)
             return Erased(spaces, removed.facts, dry_run=True, purged=False, pending=False)
-        now = self.clock.now()
+        now = checked_now(self.clock)
         removed, erased = erase_spaces(self.log, name.principal, wanted, now)
         pending, purged, certificate = conclude(
             self.log, "erase", removed, now, purge=True, progress=progress
@@ -394,7 +391,7 @@ class Store:
             raise InvalidRequest("directory must be a path that is not empty", field="directory")
         self._check_open()
         # Noted first: a certificate may name a copy that failed, never be silent about one that did not.
-        self.log.note_backup(self.clock.now())
+        self.log.note_backup(checked_now(self.clock))
         self.log.backup(Path(directory), progress)
 
     def close(self) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import time
 from typing import Protocol
 
-from perdure.base.instants import Instant, to_millis
+from perdure.base.instants import EARLIEST, LATEST, Instant, to_millis
+from perdure.errors import InvalidRequest
 
 
 class Clock(Protocol):
@@ -40,3 +41,19 @@ class ManualClock:
         """Move forward (or back, when negative) and return the new time."""
         self._now = to_millis(self._now + milliseconds, field="milliseconds")
         return self._now
+
+
+def checked_now(clock: Clock) -> int:
+    """Return what the clock says. A clock is the caller's own object, and its word is written down.
+
+    Raises:
+        InvalidRequest: (field "clock") it says no whole milliseconds, or none of the years 1 to 9999.
+    """
+    present = clock.now()
+    if type(present) is not int or not EARLIEST <= present <= LATEST:
+        shown = present if type(present) is int else type(present).__name__
+        raise InvalidRequest(
+            f"the clock's now() must be integer milliseconds in the years 1 to 9999, got {shown}",
+            field="clock",
+        )
+    return present

@@ -11,14 +11,35 @@ import msgspec
 from perdure.base.ids import keyed_hash
 from perdure.base.instants import to_datetime
 from perdure.contract.wire import certificate_object
-from perdure.errors import PerdureError
+from perdure.errors import InvalidRequest, PerdureError
 from perdure.log.protocol import Finding, Log, Progress, Purged
 from perdure.log.records import FactRecord, SpaceRecord, decode
 from perdure.model.certificate import CERTIFICATE_VERSION, Certificate, Operation, Step
 from perdure.model.namespace import Namespace
-from perdure.space.purging import purge_store
+from perdure.space.purging import between_purges, purge_store
 
 SEAL_BYTES = 32
+
+
+class _Again(NamedTuple):
+    """How to say that something of a certificate is in the store: what, and why it may be so."""
+
+    found: str
+    since: str  # it was recorded after the erasure, at the moment that goes in between
+    before: str
+
+
+ID_AGAIN = _Again(
+    "an id",
+    ": it was told again, at {}",
+    ", recorded before the erasure: it was brought back from a copy, or never erased",
+)
+TEXT_AGAIN = _Again(
+    "the text of a fact",
+    ", under another id: it was told at {}",
+    ", under another id, recorded before the erasure: a fact that says the same and was not to be erased, or "
+    "one that was brought back from a copy",
+)
 
 
 class Removed:
@@ -89,11 +110,13 @@ def conclude(
     if not purge:
         steps.append(Step("scrubbed", not pending))
         return Concluded(pending, None, _certify(log, operation, removed, at, steps))
+    # Made before the purge: what stops it may keep the store from being asked for anything afterwards.
+    undone = [*steps, Step("scrubbed", not pending), Step("rewritten", False)]
+    unpurged = _certify(log, operation, removed, at, undone)
     try:
         purged = purge_store(log, progress)
     except PerdureError as error:
-        steps += [Step("scrubbed", not pending), Step("rewritten", False)]
-        error.details["certificate"] = certificate_object(_certify(log, operation, removed, at, steps))
+        error.details["certificate"] = certificate_object(unpurged)
         raise
     steps += [Step("rewritten", True), Step("overwritten", not purged.pending)]
     return Concluded(purged.pending, purged, _certify(log, operation, removed, at, steps))
@@ -132,11 +155,19 @@ def contradictions(log: Log, certificate: Certificate, progress: Progress | None
     """Yield what in the store, as it is now, does not agree with the certificate; nothing when all does.
 
     Reads every record of the store. Facts that were told again after the erasure are named as such.
+
+    Raises:
+        InvalidRequest: it is no Certificate.
+        Busy: purges overtook the reading again and again.
     """
-    if not compare_digest(certificate.store, _store_digest(log.secret)):
+    if not isinstance(certificate, Certificate):
+        raise InvalidRequest(
+            f"certificate must be a Certificate, got {type(certificate).__name__}", field="certificate"
+        )
+    if not _same(certificate.store, _store_digest(log.secret)):
         yield Finding("the certificate is of another store")
         return
-    if not compare_digest(certificate.seal, _seal(log.secret, certificate)):
+    if not _is_sealed(log.secret, certificate):
         yield Finding("the certificate was changed after it was made: its seal does not fit")
         return
     if log.epoch() < certificate.epoch:
@@ -148,7 +179,7 @@ def contradictions(log: Log, certificate: Certificate, progress: Progress | None
         yield Finding(
             "the erasure is not finished: a reader keeps its last step; ask again when it has ended"
         )
-    yield from _stored_again(log, certificate, progress)
+    yield from between_purges(log, lambda: list(_stored_again(log, certificate, progress)))
 
 
 def _stored_again(log: Log, certificate: Certificate, progress: Progress | None) -> Iterator[Finding]:
@@ -161,9 +192,9 @@ def _stored_again(log: Log, certificate: Certificate, progress: Progress | None)
                 namespace = Namespace(record.principal, record.scope)
                 continue
             if _id_digest(log.secret, namespace, record.id) in ids:
-                yield _again("an id", number, seq, record, certificate)
+                yield _again(ID_AGAIN, number, seq, record, certificate)
             elif _text_digest(log.secret, namespace, record.text) in texts:
-                yield _again("the text of a fact", number, seq, record, certificate)
+                yield _again(TEXT_AGAIN, number, seq, record, certificate)
         if progress is not None:
             progress(done, len(numbers))
 
@@ -175,21 +206,10 @@ def _facts(log: Log, number: int) -> Iterator[tuple[int, FactRecord | SpaceRecor
             yield seq, record
 
 
-def _again(what: str, number: int, seq: int, record: FactRecord, certificate: Certificate) -> Finding:
+def _again(what: _Again, number: int, seq: int, record: FactRecord, certificate: Certificate) -> Finding:
     told = to_datetime(record.ingest_time)
-    if told >= certificate.at:
-        return Finding(
-            f"record {seq} of space {number} has {what} of the certificate: it was told again, at "
-            f"{told.isoformat()}",
-            number,
-            seq,
-        )
-    return Finding(
-        f"record {seq} of space {number} has {what} of the certificate, recorded before the erasure: it was "
-        "brought back from a copy, or never erased",
-        number,
-        seq,
-    )
+    since = what.since.format(told.isoformat()) if told >= certificate.at else what.before
+    return Finding(f"record {seq} of space {number} has {what.found} of the certificate{since}", number, seq)
 
 
 def _id_digest(secret: bytes, namespace: Namespace, id_: str) -> str:
@@ -200,8 +220,20 @@ def _text_digest(secret: bytes, namespace: Namespace, text: str) -> str:
     return _digest(secret, b"certified text", (namespace.key(), text.encode()))
 
 
+def _same(told: str, own: str) -> bool:
+    # Whoever changes a file may put any characters there, and plain comparing takes none but ASCII.
+    return compare_digest(told.encode("utf-8", "surrogatepass"), own.encode())
+
+
 def _store_digest(secret: bytes) -> str:
     return _digest(secret, b"certified store", ())
+
+
+def _is_sealed(secret: bytes, certificate: Certificate) -> bool:
+    try:
+        return _same(certificate.seal, _seal(secret, certificate))
+    except UnicodeEncodeError:  # half of a surrogate pair was put in somewhere
+        return False
 
 
 def _seal(secret: bytes, certificate: Certificate) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from perdure.errors import Busy, Conflict
@@ -10,6 +10,7 @@ from perdure.log.protocol import Batch, Head, Log
 from perdure.log.records import FactRecord, GoneRecord, SpaceRecord, decode, encode
 from perdure.model.namespace import Namespace
 from perdure.planning.certificates import Removed
+from perdure.space.purging import between_purges
 
 ATTEMPTS = 16
 
@@ -21,16 +22,37 @@ class NamedSpace(NamedTuple):
     namespace: Namespace
 
 
-def named_spaces(log: Log) -> Iterator[NamedSpace]:
-    """Yield the spaces of a store in the order of their numbers; not those that were erased whole."""
+def named_spaces(log: Log) -> list[NamedSpace]:
+    """Return the spaces of a store in the order of their numbers; not those that were erased whole.
+
+    Raises Busy where purges overtook the reading again and again.
+    """
+    return between_purges(log, lambda: _named_spaces(log))
+
+
+def _named_spaces(log: Log) -> list[NamedSpace]:
+    found = []
     for number in log.spaces():
         for entry in log.read(number, 0, 1):
             record = None if entry.data is None else decode(entry.data, space=number, seq=1)
             if isinstance(record, SpaceRecord):
-                yield NamedSpace(number, Namespace(record.principal, record.scope))
+                found.append(NamedSpace(number, Namespace(record.principal, record.scope)))
+    return found
 
 
-def survey_space(log: Log, space: NamedSpace, removed: Removed) -> Head:
+def survey_spaces(log: Log, principal: str, scope: str | None) -> tuple[Removed, tuple[Namespace, ...]]:
+    """Return what `erase_spaces` would erase, and the names, sorted. Changes nothing."""
+
+    def survey() -> tuple[Removed, tuple[Namespace, ...]]:
+        removed, found = Removed(log.secret), matching(log, principal, scope)
+        for space in found:
+            _survey_space(log, space, removed)
+        return removed, _sorted(space.namespace for space in found)
+
+    return between_purges(log, survey)
+
+
+def _survey_space(log: Log, space: NamedSpace, removed: Removed) -> Head:
     """Note all that the space holds as removed; return the head at which it holds that."""
     head = log.head(space.number)
     removed.spaces += 1
@@ -59,13 +81,13 @@ def erase_spaces(
                     names.add(space.namespace)
         except Conflict:  # of a log whose turn does not reach other processes
             continue
-        return removed, tuple(sorted(names, key=lambda name: (name.principal, name.scope)))
+        return removed, _sorted(names)
     raise Busy(f"other writers were faster {ATTEMPTS} times in a row; retry")
 
 
 def _erase_space(log: Log, space: NamedSpace, removed: Removed, now: int) -> None:
     found = Removed(log.secret)
-    head = survey_space(log, space, found)
+    head = _survey_space(log, space, found)
     log.append(space.number, head, Batch([encode(GoneRecord(now))], range(1, head.seq + 1)))
     removed.absorb(found)
 
@@ -77,3 +99,7 @@ def matching(log: Log, principal: str, scope: str | None) -> list[NamedSpace]:
         for space in named_spaces(log)
         if space.namespace.principal == principal and scope in (None, space.namespace.scope)
     ]
+
+
+def _sorted(names: Iterable[Namespace]) -> tuple[Namespace, ...]:
+    return tuple(sorted(names, key=lambda name: (name.principal, name.scope)))

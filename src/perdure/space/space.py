@@ -12,9 +12,8 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar, cast
 
-from perdure.base.clock import Clock
+from perdure.base.clock import Clock, checked_now
 from perdure.base.ids import keyed_hash
-from perdure.base.instants import EARLIEST, LATEST
 from perdure.errors import Busy, Conflict, Corrupt, InvalidRequest, Moved, Unavailable
 from perdure.lexical.profile import Profile
 from perdure.log.digests import advance, checksum
@@ -110,18 +109,7 @@ class Space:
 
     def now(self, state: SpaceState) -> int:
         """Return the present: the clock, or the newest recorded moment where clocks disagree."""
-        return max(self._present(), state.newest_ingest)
-
-    def _present(self) -> int:
-        """Return what the clock says. A clock is the caller's own object, and its word is written down."""
-        present = self.clock.now()
-        if type(present) is not int or not EARLIEST <= present <= LATEST:
-            shown = present if type(present) is int else type(present).__name__
-            raise InvalidRequest(
-                f"the clock's now() must be integer milliseconds in the years 1 to 9999, got {shown}",
-                field="clock",
-            )
-        return present
+        return max(checked_now(self.clock), state.newest_ingest)
 
     @property
     def profile(self) -> Profile:
@@ -180,7 +168,7 @@ class Space:
             chosen.profile,
             chosen.k1,
             chosen.b,
-            self._present(),
+            checked_now(self.clock),
             block_key,
         )
 
