@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from perdure.base.instants import to_datetime, to_millis
+from perdure.base.text import shown_number
 from perdure.contract.capabilities import Capabilities
 from perdure.errors import InvalidRequest, PerdureError
 from perdure.model.certificate import CERTIFICATE_VERSION, Certificate
@@ -184,28 +185,40 @@ def certificate_object(certificate: Certificate) -> JsonObject:
 
 
 def read_certificate(told: Any) -> Certificate:
-    """Return the certificate of a plain object, the receipt that holds it, or raise InvalidRequest."""
-    if isinstance(told, Mapping) and "certificate" in told:
-        told = told["certificate"]
+    """Return the certificate of a plain object, or of the receipt or the error that holds it.
+
+    Raises:
+        InvalidRequest: there is none in it, a field is missing, unknown or of the wrong type, or it has
+            another version.
+    """
+    for name in ("error", "details", "certificate"):
+        if isinstance(told, Mapping) and name in told:
+            told = told[name]
     if not isinstance(told, Mapping):
         raise InvalidRequest(
             "a certificate is an object of JSON, and so is the receipt with it", field="certificate"
         )
-    times = {"at": to_datetime, "backups": lambda moments: [to_datetime(moment) for moment in moments]}
-    try:
-        plain = {name: times[name](value) if name in times else value for name, value in told.items()}
-        certificate = msgspec.convert(plain, Certificate)
-    except (msgspec.ValidationError, TypeError, ValueError, OverflowError) as error:
+    version = told.get("version")
+    if type(version) is int and version != CERTIFICATE_VERSION:
         raise InvalidRequest(
-            "this is no certificate: a field is missing or of the wrong type", field="certificate"
-        ) from error
-    if certificate.version != CERTIFICATE_VERSION:
-        raise InvalidRequest(
-            f"the certificate has version {certificate.version}, this build reads {CERTIFICATE_VERSION}: use a "
-            "newer build",
+            f"the certificate has version {shown_number(version)}, this build reads {CERTIFICATE_VERSION}: use "
+            "the build that made it, or a newer one",
             field="certificate",
         )
-    return certificate
+    times = {"at": _moment, "backups": lambda moments: [_moment(moment) for moment in moments]}
+    try:
+        plain = {name: times[name](value) if name in times else value for name, value in told.items()}
+        return msgspec.convert(plain, Certificate)
+    except (msgspec.ValidationError, TypeError, ValueError, OverflowError) as error:
+        raise InvalidRequest(
+            "this is no certificate: a field is missing, unknown or of the wrong type", field="certificate"
+        ) from error
+
+
+def _moment(value: object) -> datetime:
+    if type(value) is not int:
+        raise TypeError
+    return to_datetime(value)
 
 
 def consolidated_object(reply: Consolidated) -> JsonObject:

@@ -17,7 +17,7 @@ OUTSIDE_REACH = (
 )
 
 
-class Step(msgspec.Struct, frozen=True):
+class Step(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One step of an erasure, in the order in which they are taken.
 
     `zeroed`: the records' bytes, in place. `scrubbed`: the write-ahead log and the caches. `rewritten`: the
@@ -28,7 +28,7 @@ class Step(msgspec.Struct, frozen=True):
     done: bool
 
 
-class Certificate(msgspec.Struct, frozen=True):
+class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The certificate of one forget, erase or purge. It holds no text and no id, only keyed digests of them.
 
     Digests are hex, sorted and of 16 bytes; whoever has the store's secret can test a guess against them.
