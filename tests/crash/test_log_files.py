@@ -86,9 +86,9 @@ def test_an_unknown_durability_is_refused(tmp_path):
 def test_a_newer_format_is_refused(tmp_path, name):
     filled(tmp_path / "store").close()
     db = apsw.Connection(str(tmp_path / "store" / name))
-    db.execute("PRAGMA user_version = 2")
+    db.execute("PRAGMA user_version = 9")
     db.close()
-    with pytest.raises(Unavailable, match=f"{name} has format 2, .* upgrade"):
+    with pytest.raises(Unavailable, match=f"{name} has format 9, .* upgrade"):
         SqliteLog.open(tmp_path / "store")
 
 

@@ -15,7 +15,7 @@ from perdure.log.sqlite import SqliteLog
 from perdure.log.sqlite.ciphers import PAGE_KEY_BYTES, PLAIN
 from perdure.log.sqlite.keys import FILE_BYTES_MAX, checked_key
 from perdure.log.sqlite.schema import LOCK
-from perdure.log.sqlite.seals import find_seal, replace_cipher, unsealed
+from perdure.log.sqlite.seals import SEALED_VERSION, find_seal, replace_cipher, unsealed
 from perdure.log.sqlite.state import new_state, read_state, write_state
 
 RAW = bytes(range(100, 132))
@@ -311,4 +311,11 @@ def test_a_cipher_that_is_not_known_is_refused():
     other = find_seal(db)._replace(name="aes256cbc")
     db.execute("UPDATE cipher SET name = ?, ck = ?", (other.name, other.check))
     with pytest.raises(Unavailable, match="upgrade"):
+        find_seal(db)
+
+
+def test_a_plain_store_whose_lock_says_that_it_is_encrypted_is_damaged():
+    db = lock_of(b"a" * SECRET_BYTES, kept=True)
+    db.execute(f"PRAGMA user_version={SEALED_VERSION}").fetchall()
+    with pytest.raises(Corrupt, match=r"store\.lock is damaged"):
         find_seal(db)

@@ -76,7 +76,10 @@ def find_seal(db: apsw.Connection) -> Seal | None:
     [(version,)] = list(db.execute("PRAGMA main.user_version"))
     if version != SEALED_VERSION:
         return None
-    rows = list(db.execute(_WHOLE))
+    try:
+        rows = list(db.execute(_WHOLE))
+    except apsw.SQLError as error:  # there is no such table
+        raise damaged_lock() from error
     if len(rows) != 1 or [type(column) for column in rows[0]] != [str, str, *[bytes] * 5]:
         raise damaged_lock()
     *told, check = rows[0]
