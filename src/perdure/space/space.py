@@ -155,9 +155,13 @@ class Space:
 
     def _empty_view(self) -> View:
         with self._loading:
-            if self._view is None or self._view[0].head.seq:
+            # The epoch is the store's, so that a cursor of the space while it was empty holds when it is not.
+            head = EMPTY._replace(epoch=self.log.epoch())
+            if self._view is None or self._view[0].head != head:
                 self._number = None
-                self._view = (new_state(self._first_record(b"")), FactReader(self.log, 0))
+                state = new_state(self._first_record(b""))
+                state.head = head
+                self._view = (state, FactReader(self.log, 0))
             return self._view
 
     def _first_record(self, block_key: bytes) -> SpaceRecord:
