@@ -72,7 +72,7 @@ def fold(space: int, read: Read) -> Iterator[Record]:
 
     Raises:
         Corrupt: a record was zeroed without another that says so, a record is no record, or record 1 is not
-            the space's own.
+            the space's own, or a fact's number is repeated.
         Unavailable: a newer build wrote a record that this one does not know.
     """
     survey = _survey(space, read)
@@ -136,6 +136,8 @@ def _survey(space: int, read: Read) -> _Survey:
 
 
 def _see_fact(survey: _Survey, seq: int, record: FactRecord) -> None:
+    if record.number < len(survey.new_numbers):
+        raise Corrupt(f"record {seq} repeats the fact number {record.number}: run a verify", seq=seq)
     survey.new_numbers.extend([NOWHERE] * (record.number - len(survey.new_numbers)))
     for _ in range(1 + len(record.cuts)):
         survey.new_numbers.append(survey.next_number)
