@@ -94,11 +94,11 @@ def copy_of(store: Path, directory: Path) -> Path:
 
 
 def hashes(directory: Path) -> dict[str, str]:
-    """Return a hash of every file but SQLite's shared memory."""
+    """Return a hash of every file but SQLite's shared memory; an empty write-ahead log is as good as none."""
     return {
         path.name: hashlib.blake2b(path.read_bytes()).hexdigest()
         for path in sorted(directory.iterdir())
-        if not path.name.endswith("-shm")
+        if not path.name.endswith("-shm") and (path.stat().st_size or not path.name.endswith("-wal"))
     }
 
 

@@ -215,7 +215,9 @@ def decode(data: bytes, *, space: int | None = None, seq: int | None = None) -> 
             raise _no_record(space, seq)
         raise Unavailable(
             f"record {seq} of space {space} needs record format {data[0]}, this build reads up to {VERSION}: "
-            "open the store with a newer build; nothing was changed"
+            "open the store with a newer build; nothing was changed",
+            space=space,
+            seq=seq,
         )
     try:
         record: Record = _decode(memoryview(data)[1:])

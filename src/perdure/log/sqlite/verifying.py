@@ -71,6 +71,7 @@ class _Look:
     progress: Progress | None
     generation: int = 0
     spaces: set[int] = field(default_factory=set)
+    pages: list[Any] = field(default_factory=list)  # what SQLite's own check has said
 
     def findings(self) -> Iterator[Finding]:
         for step in (self._lock, self._heads, self._rows, self._keys, self._caches, self._pages, self._files):
@@ -149,22 +150,27 @@ class _Look:
             return
         for _ in range(ATTEMPTS):
             try:
-                rows = self.view(self._integrity)
+                self.view(self._check_pages)
             except Unavailable as error:
                 if not isinstance(error.__cause__, apsw.InterruptError):
                     raise
                 continue
-            for row in rows:
+            except Corrupt:
+                if not self.pages:  # else SQLite has said what is wrong before it gave up
+                    raise
+            for row in self.pages:
                 if row[0] != "ok":
                     yield self._finding(f"SQLite finds a page damaged ({row[0]})")
             return
         raise _overtaken()
 
-    def _integrity(self, db: apsw.Connection) -> list[Any]:
+    def _check_pages(self, db: apsw.Connection) -> None:
         with _watching(self.access.files) as is_awaited:
             db.set_progress_handler(is_awaited, STEPS)
             try:
-                return rows_of(db, f"PRAGMA log.integrity_check({PAGE_FINDINGS_MAX})")
+                self.pages = []
+                for row in db.execute(f"PRAGMA log.integrity_check({PAGE_FINDINGS_MAX})"):
+                    self.pages.append(row)  # one by one: it may fail half-way
             finally:
                 db.set_progress_handler(None)
 

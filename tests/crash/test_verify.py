@@ -1,0 +1,330 @@
+"""Verify finds nothing in a whole store, names every kind of damage, and changes nothing."""
+
+import os
+import shutil
+from threading import Thread
+
+import apsw
+import pytest
+
+from crash.damage import KEY, PAGE, build, change, copy_of, hashes
+from perdure import Corrupt, InvalidRequest, NotFound, Store, Verified, WrongKey, verify
+from perdure.base.ids import keyed_hash
+from perdure.log.digests import checksum
+from perdure.log.protocol import Batch, Cached
+from perdure.log.records import FactRecord, LinkRecord, RemovalRecord, SpaceRecord, UseRecord, encode
+from perdure.log.sqlite import SqliteLog
+from perdure.space.snapshot import NAME, cached_state
+from perdure.space.state import new_state
+from perdure.space.verifying import verify_log
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    directory = tmp_path_factory.mktemp("verify") / "store"
+    build(directory)
+    return directory
+
+
+@pytest.fixture
+def store(whole, tmp_path):
+    return copy_of(whole, tmp_path / "store")
+
+
+def messages(found):
+    return [finding.message for finding in found.findings]
+
+
+def one(found):
+    """Return the only finding."""
+    assert len(found.findings) == 1, messages(found)
+    return found.findings[0]
+
+
+# Whole stores
+
+
+@pytest.mark.parametrize("quick", [False, True])
+def test_a_whole_store_has_no_findings_and_is_left_as_it_was(store, quick):
+    before = hashes(store)
+    found = verify(store, quick=quick)
+    assert found == Verified(True, (), 2, found.records)
+    assert found.records > 120
+    assert hashes(store) == before
+
+
+@pytest.mark.parametrize("key", [None, KEY], ids=["plain", "encrypted"])
+def test_an_open_store_verifies_before_and_after_a_purge(tmp_path, key):
+    build(tmp_path / "store", key=key)
+    with Store.open(tmp_path / "store", key=key) as store:
+        before = store.verify()
+        assert before.ok
+        store.purge()
+        after = store.verify()
+        assert after.ok
+        assert after.records < before.records
+
+
+def test_an_ephemeral_store_verifies_as_well():
+    with Store.open(":memory:") as store:
+        assert store.verify() == Verified(True, (), 0, 0)
+        memory = store.memory()
+        memory.remember("The kettle is blue", id="kettle")
+        memory.forget(ids=["kettle"])
+        assert store.verify().ok
+
+
+def test_nothing_is_found_while_others_write_and_forget(whole, tmp_path):
+    directory = copy_of(whole, tmp_path / "store")
+    with Store.open(directory, durability="normal") as store, Store.open(directory) as other:
+        memory, done = store.memory(), []
+
+        def write():
+            for number in range(60):
+                memory.remember(f"passing fact {number}", id=f"passing {number}")
+                if number % 3 == 2:
+                    memory.forget(ids=[f"passing {number - 1}"])
+            done.append(True)
+
+        writer = Thread(target=write)
+        writer.start()
+        while not done:
+            assert messages(other.verify()) == []
+        writer.join()
+
+
+def test_progress_goes_up_to_all(store):
+    told = []
+    verify(store, quick=True, progress=lambda done, of: told.append((done, of)))
+    assert told == sorted(told)
+    assert told[-1][0] == told[-1][1] > 0
+
+
+# Damaged files
+
+ROWS = [
+    (
+        "UPDATE rec SET data = zeroblob(length(data)) || x'01' WHERE space = 1 AND seq = 40",
+        "record 40 of space 1 is",
+        40,
+    ),
+    ("UPDATE rec SET ck = zeroblob(16) WHERE space = 1 AND seq = 40", "record 40 of space 1 is damaged", 40),
+    ("DELETE FROM rec WHERE space = 1 AND seq = 40", "of record 40 of space 1 nothing is there", 40),
+    (
+        "DELETE FROM rec WHERE space = 1 AND seq BETWEEN 40 AND 42",
+        "of records 40 to 42 of space 1 nothing is",
+        40,
+    ),
+    ("UPDATE rec SET seq = 900 WHERE space = 1 AND seq = 40", "record 900 of space 1 is damaged", 900),
+    ("UPDATE rec SET space = 3 WHERE space = 1 AND seq = 40", "of record 40 of space 1 nothing is there", 40),
+    ("UPDATE head SET seq = seq + 1 WHERE space = 1", "the head of space 1", None),
+    ("DELETE FROM head WHERE space = 1", "the head of space 1 is missing", None),
+    ("DELETE FROM head WHERE space = 2", "space 2 has records but no head", None),
+    ("DELETE FROM key", "no key leads to the name of space 1", 1),
+    ("UPDATE key SET rid = 99999", "a key leads to row 99999, which there is not", None),
+    ("UPDATE key SET h = x'00' WHERE rid = 1", "a key has not 16 bytes", None),
+    ("INSERT INTO vec VALUES(1, 1, 1, x'00', x'00')", "1 rows of vectors", None),
+]
+
+
+@pytest.mark.parametrize(("sql", "message", "seq"), ROWS, ids=[row[1] for row in ROWS])
+def test_each_kind_of_damage_to_a_table_is_named_with_its_place_and_what_to_do(store, sql, message, seq):
+    change(store, sql)
+    before = hashes(store)
+    told = [finding for finding in verify(store).findings if message in finding.message]
+    assert told, messages(verify(store))
+    assert told[0].seq == seq
+    assert "generation 1" in told[0].message
+    assert "backup" in told[0].message
+    assert hashes(store) == before
+
+
+def zeroed(store, space, seq):
+    change(
+        store,
+        "UPDATE rec SET data = zeroblob(length(data)), ck = zeroblob(16) WHERE space = ? AND seq = ?",
+        space,
+        seq,
+    )
+
+
+@pytest.mark.parametrize("quick", [False, True])
+def test_a_record_zeroed_by_accident_does_not_add_up(store, quick):
+    zeroed(store, 1, 40)
+    finding = one(verify(store, quick=quick))
+    assert "do not add up" in finding.message
+    assert finding.space == 1
+
+
+def test_quick_leaves_the_bytes_of_records_unread(store):
+    change(store, "UPDATE rec SET data = zeroblob(length(data)) WHERE space = 1 AND seq = 40")
+    assert verify(store, quick=True).ok
+    assert one(verify(store)).seq == 40
+
+
+def test_a_page_that_sqlite_cannot_read_is_a_finding_and_the_rest_is_looked_at(store):
+    change(store, "UPDATE rec SET data = zeroblob(length(data)) WHERE space = 2 AND seq = 40")
+    pages = apsw.Connection(str(store / "gen-1.db"))
+    leaf = pages.execute(
+        "SELECT pageno FROM dbstat WHERE name = 'rec' AND pagetype = 'leaf' ORDER BY path LIMIT 1"
+    ).get
+    pages.close()
+    with (store / "gen-1.db").open("r+b") as file:
+        file.seek((leaf - 1) * PAGE)
+        file.write(bytes(PAGE))
+    told = messages(verify(store))
+    assert any("rows 1 to" in message and "cannot be read" in message for message in told)
+    assert any("record 40 of space 2 is damaged" in message for message in told)
+    assert any("SQLite finds a page damaged" in message for message in told)
+
+
+def test_what_was_acknowledged_and_is_gone_is_found_where_the_store_cannot_be_opened(store):
+    (store / "gen-1.db-wal").unlink()
+    with pytest.raises(Corrupt):
+        Store.open(store)
+    assert any("were acknowledged" in message for message in messages(verify(store)))
+
+
+def test_a_missing_mark_is_found(store):
+    (store / "gen-1.hw").unlink()
+    assert "gen-1.hw is missing" in one(verify(store)).message
+
+
+@pytest.mark.parametrize("content", [b"", bytes(8192)], ids=["empty", "zeros"])
+def test_a_damaged_lock_is_the_finding(store, content):
+    (store / "store.lock").write_bytes(content)
+    assert "damaged" in one(verify(store)).message
+
+
+def test_a_file_that_an_interrupted_purge_left_is_found(store):
+    shutil.copy(store / "gen-1.db", store / "gen-7.db")
+    assert "gen-7.db lies beside generation 1" in one(verify(store)).message
+
+
+@pytest.mark.skipif(os.name != "posix", reason="modes are a matter of POSIX")
+def test_files_that_others_may_read_are_found(store):
+    (store / "gen-1.db").chmod(0o644)
+    store.chmod(0o755)
+    told = messages(verify(store))
+    assert "the store's directory has mode 0755" in told[0]
+    assert "gen-1.db has mode 0644, so that others than its owner reach it: run chmod 600 on it" in told
+
+
+def test_a_damaged_cache_is_found_said_to_be_harmless_and_left(tmp_path):
+    directory = tmp_path / "store"
+    log = SqliteLog.open(directory)
+    space = log.create_space(b"n" * 16, b"first")
+    log.put_cache(space, "state", Cached(log.head(space), b"derived " * 5000))
+    log.close()
+    change(directory, "UPDATE part SET blob = zeroblob(length(blob))", file="cache-1.db")
+    before = hashes(directory)
+    log = SqliteLog.open(directory)
+    [finding] = log.verify()
+    log.close()
+    assert "nothing is lost" in finding.message
+    assert finding.space == space
+    assert hashes(directory) == before
+
+
+# Damaged meaning: whole rows that no store would have written
+
+
+@pytest.fixture
+def space():
+    """A log with a space of three facts, of which the second was forgotten; and what appends records to it."""
+    with Store.open(":memory:") as store:
+        memory = store.memory()
+        memory.remember_many([{"text": f"fact {number}", "id": str(number)} for number in range(3)])
+        memory.forget(ids=["1"])
+        yield (
+            store.log,
+            lambda *records, erase=(): store.log.append(
+                1,
+                store.log.head(1),
+                Batch([r if isinstance(r, bytes) else encode(r) for r in records], erase),
+            ),
+        )
+
+
+def fact(number, **fields):
+    return FactRecord(number, f"id {number}", "a text", 1, **fields)
+
+
+WRONG = [
+    ((LinkRecord(0, 99, False, None, 1),), "names fact 99, which there never was"),
+    ((LinkRecord(2, 2, False, None, 1),), "links a fact to itself"),
+    ((UseRecord((-1,), b"", 1),), "names fact -1"),
+    ((fact(0),), "repeats the fact number 0"),
+    ((fact(3, cuts=(4, 2)),), "is cut into units"),
+    ((SpaceRecord("", "", "english.v1", 1.0, 0.5, 1, b""),), "is not what stands at its place"),
+    ((RemovalRecord((0,), 3, (2,), 1),), "was to be erased by record"),
+    ((b"\x01\x91\x7f",), "no record of a known type"),
+    ((b"\x09later",), "record format 9"),
+]
+
+
+@pytest.mark.parametrize(("records", "message"), WRONG, ids=[row[1] for row in WRONG])
+def test_records_that_do_not_hold_together_are_named(space, records, message):
+    log, append = space
+    assert verify_log(log).ok
+    head = append(*records)
+    finding = verify_log(log).findings[0]
+    assert message in finding.message
+    assert finding.space == 1
+    assert finding.seq in (head.seq, 2)
+
+
+def test_a_record_that_nothing_says_was_erased_is_found(space):
+    log, append = space
+    append(erase=[4])
+    finding = one(verify_log(log))
+    assert "zeroed without a removal" in finding.message
+    assert finding.seq == 4
+
+
+def test_a_space_whose_name_leads_elsewhere_is_found(tmp_path):
+    log = SqliteLog.open(tmp_path / "store")
+    log.create_space(
+        keyed_hash(log.secret, b"space", b"another"),
+        encode(SpaceRecord("", "", "english.v1", 1.0, 0.5, 1, b"")),
+    )
+    log.close()
+    assert "under which the space is not found" in messages(verify(tmp_path / "store"))[0]
+
+
+def test_a_kept_state_that_is_not_what_the_records_say_is_found(tmp_path):
+    directory = tmp_path / "store"
+    with Store.open(directory) as store:
+        store.memory().remember("The kettle is blue", id="kettle")
+    log = SqliteLog.open(directory)
+    state = new_state(SpaceRecord("", "", "english.v1", 1.0, 0.5, 1, b""))
+    state.head = log.head(1)
+    log.put_cache(1, NAME, cached_state(state))
+    log.close()
+    finding = one(verify(directory))
+    assert "the kept state of space 1 is not what its records say" in finding.message
+
+
+# Arguments
+
+
+def test_a_store_that_is_not_there_is_not_found_and_none_is_made(tmp_path):
+    with pytest.raises(NotFound):
+        verify(tmp_path / "absent")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_wrong_key_is_no_finding(tmp_path):
+    build(tmp_path / "store", key=KEY)
+    with pytest.raises(WrongKey):
+        verify(tmp_path / "store")
+    with pytest.raises(WrongKey):
+        verify(tmp_path / "store", key=b"x" * 32)
+    with Store.open(tmp_path / "store", key=KEY) as store, pytest.raises(InvalidRequest):
+        store.verify(quick="yes")
+
+
+def test_a_checksum_that_fits_another_place_is_damage(store):
+    data = b"\x01\x97\x02\x02\x01\xc2\xc0\x01\xc2"
+    change(store, "UPDATE rec SET data = ?, ck = ? WHERE space = 1 AND seq = 40", data, checksum(1, 41, data))
+    assert any("record 40 of space 1 is damaged" in message for message in messages(verify(store)))
