@@ -262,15 +262,18 @@ class Run:
         random, known = self.random, self.known
         principal = f"{random.choice(SPACES)}{self._era}"
         memory = self.survivor.memory(principal)
-        match random.randrange(6):
+        match random.randrange(20):
             case 0:
+                findings = self.survivor.verify().findings
+                self._expect(not findings, f"a verification amid the run finds {findings[:1]}")
+            case 1 | 2 | 3:
                 self._teller.write(memory, principal)
-            case 1:
+            case 4 | 5 | 6:
                 own = [tag for tag in known.sure() if tag.startswith("survivor")]
                 if own:
                     tag = random.choice(own)
                     self._teller.forget(self.survivor.memory(known.written[tag][0]), tag)
-            case 2 if known.forgot:
+            case 7 | 8 | 9 if known.forgot:
                 tag = random.choice(sorted(known.forgot))
                 memory = self.survivor.memory(known.written[tag][0])
                 texts = [hit.text for hit in memory.recall(marker_of(tag), history="all")]

@@ -9,9 +9,10 @@ import pytest
 from crash import kills
 from crash.children import find_texts
 
-pytestmark = pytest.mark.skipif(
-    not hasattr(os, "fork"), reason="children are forked, and this platform has no fork"
-)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not hasattr(os, "fork"), reason="children are forked, and this platform has no fork"),
+]
 
 SOAK = int(os.environ.get("PERDURE_KILLS", "1000"))
 

@@ -30,9 +30,10 @@ from crash.power import (
 from perdure.log.protocol import Batch
 from perdure.log.sqlite import SqliteLog
 
-pytestmark = pytest.mark.skipif(
-    not hasattr(os, "fork"), reason="children are forked, and this platform has no fork"
-)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not hasattr(os, "fork"), reason="children are forked, and this platform has no fork"),
+]
 
 SOAK = int(os.environ.get("PERDURE_POWER_LOSSES", "200"))
 

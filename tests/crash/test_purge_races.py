@@ -17,9 +17,10 @@ from crash import steps
 from crash.children import Nursery
 from perdure.log.sqlite import SqliteLog
 
-pytestmark = pytest.mark.skipif(
-    not hasattr(os, "fork"), reason="children are forked, and this platform has no fork"
-)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not hasattr(os, "fork"), reason="children are forked, and this platform has no fork"),
+]
 
 
 class Moment:
@@ -58,7 +59,7 @@ def texts(log: SqliteLog) -> set[bytes | None]:
 
 def test_a_purge_at_any_moment_of_an_opening_is_no_damage(moment):
     expected = {b"first", *(text for tag in (*steps.KEPT, steps.GONE) for text in steps.texts_of(tag))}
-    for left in range(1, 200):
+    for left in range(1, 200, 3):
         moment.left = left
         log = SqliteLog.open(moment.place)
         came = moment.left is None
@@ -67,4 +68,4 @@ def test_a_purge_at_any_moment_of_an_opening_is_no_damage(moment):
         log.close()
         if not came:
             break
-    assert 10 < left < 199
+    assert 10 < left < 190

@@ -18,9 +18,10 @@ from perdure.errors import PerdureError
 from perdure.log.protocol import Batch
 from perdure.log.sqlite import SqliteLog
 
-pytestmark = pytest.mark.skipif(
-    not hasattr(os, "fork"), reason="children are forked, and this platform has no fork"
-)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not hasattr(os, "fork"), reason="children are forked, and this platform has no fork"),
+]
 
 SAMPLES = 10  # steps of each operation that the ordinary run tries, spread evenly
 LOCKS = {"store.lock", "store.lock-journal", "writer.lock", "writer.next", "backup.lock"}
