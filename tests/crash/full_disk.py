@@ -101,6 +101,33 @@ def rewrite(directory, size):
     return told
 
 
+def transfer(directory, size):
+    """Export and import on a disk that is full, then when there is room; erase and purge by the store's calls."""
+    export = directory.parent / "export.jsonl"
+    with Store.open(directory) as store, Store.open(directory.parent / "other") as other:
+        store.export(directory.parent / "whole.jsonl")
+        store.memory("ada").remember("The lamp is lit", id="lamp")
+        limit(int(size))
+        told = {
+            "export": outcome(lambda: store.export(export)),
+            "purge": outcome(store.purge),
+            "backup": outcome(lambda: store.backup(directory.parent / "copy")),
+            "import": outcome(lambda: other.import_(directory.parent / "whole.jsonl")),
+            "imported": len(other.memory().list().items),
+        }
+        told["left"] = sorted(path.name for path in directory.parent.iterdir())
+        limit(resource.RLIM_INFINITY)
+        told["later"] = [
+            outcome(lambda: store.export(export)),
+            outcome(lambda: other.import_(export)),
+            outcome(store.purge),
+            outcome(lambda: store.backup(directory.parent / "copy")),
+            outcome(lambda: store.erase("ada")),
+        ]
+        told["whole"] = [fact.id for fact in other.memory("ada").list().items]
+    return told
+
+
 def keep_all(space, read):
     return (Rewritten(entry.data) for entry in read() if entry.data is not None)
 
@@ -114,5 +141,5 @@ def create(directory, size):
 
 
 if __name__ == "__main__":
-    jobs = {job.__name__: job for job in (use, pending, rewrite, create)}
+    jobs = {job.__name__: job for job in (use, pending, rewrite, transfer, create)}
     print(json.dumps(jobs[sys.argv[1]](Path(sys.argv[2]), *sys.argv[3:])))  # noqa: T201

@@ -90,3 +90,17 @@ def test_a_purge_or_backup_without_room_changes_nothing_and_works_when_there_is_
     for path in (directory, directory.parent / "copy"):
         with Memory.open(path) as memory:
             assert [hit.id for hit in memory.recall("kettle")] == ["kettle"]
+
+
+@pytest.mark.parametrize("size", [4, 4096, 20_000])
+def test_an_export_or_import_without_room_leaves_nothing_and_works_when_there_is_room(directory, size):
+    assert run("transfer", directory, size) == {
+        "export": "storage_full",
+        "purge": "storage_full",
+        "backup": "storage_full",
+        "import": "import_failed",
+        "imported": 0,
+        "left": ["other", "store", "whole.jsonl"],
+        "later": ["ok"] * 5,
+        "whole": ["lamp"],
+    }

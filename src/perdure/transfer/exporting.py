@@ -9,6 +9,7 @@ reading; where that happens again and again, writers wait for the last attempt.
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import tempfile
@@ -132,11 +133,10 @@ def export_to(
         descriptor, name = tempfile.mkstemp(prefix=".perdure-", suffix=".partial", dir=path.parent)
     partial = Path(name)
     try:
-        with os.fdopen(descriptor, "w+b") as stream:
+        with _outside(), os.fdopen(descriptor, "w+b") as stream:  # closing it writes too
             done = _write(log, stream, asked, progress)
-            with _outside():
-                stream.flush()
-                os.fsync(stream.fileno())
+            stream.flush()
+            os.fsync(stream.fileno())
         # What came into being meanwhile is somebody's as well.
         _check_target(path, force=force)
         with _outside():
@@ -344,4 +344,4 @@ def _outside() -> Iterator[None]:
         raise kind(f"the output cannot be written: {error.strerror}") from error
 
 
-_FULL = frozenset({28, 122})  # ENOSPC and EDQUOT
+_FULL = frozenset(getattr(errno, name, None) for name in ("ENOSPC", "EFBIG", "EDQUOT"))
