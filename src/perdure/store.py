@@ -349,6 +349,7 @@ class Store:
             return Erased(spaces, removed.facts, dry_run=True, purged=False, pending=False)
         now = checked_now(self.clock)
         removed, erased = erase_spaces(self.log, name.principal, wanted, now)
+        self._registry.forget(erased)
         pending, purged, certificate = conclude(
             self.log, "erase", removed, now, purge=True, progress=progress
         )

@@ -9,11 +9,13 @@ from typing import Any
 import pytest
 
 from perdure import ManualClock, Memory, MemoryConfig, Store
+from perdure.log.journal.log import open_journal
 
 NOW = "2026-01-01T00:00:00Z"
 NOW_MS = 1_767_225_600_000
 DAY_MS = 86_400_000
 BACKENDS = ("memory", "sqlite")
+EVERY_BACKEND = (*BACKENDS, "journal")  # for what is about the log: `backend` is overridden with it
 
 OpenStore = Callable[..., Store]
 
@@ -36,7 +38,11 @@ def open_store(backend: str, tmp_path: Path, clock: ManualClock) -> Iterator[Ope
     def open_(name: str = "store", **options: Any) -> Store:
         # Without the wait for the disk the trials are quicker; tests/processes keeps it.
         options = {"clock": clock, "durability": "normal", **options}
-        store = Store.open(":memory:" if backend == "memory" else tmp_path / name, **options)
+        if backend == "journal":
+            log = open_journal(tmp_path / name, durability=options.pop("durability"))
+            store = Store.open(log=log, **options)
+        else:
+            store = Store.open(":memory:" if backend == "memory" else tmp_path / name, **options)
         opened.append(store)
         return store
 

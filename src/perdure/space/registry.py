@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
+from collections.abc import Iterable
 from typing import NamedTuple
 from weakref import WeakValueDictionary
 
@@ -42,6 +43,18 @@ class Registry:
                 found.on_grown = self._shrink
                 self._spaces[namespace] = found
         return found
+
+    def forget(self, namespaces: Iterable[Namespace]) -> None:
+        """Let go of spaces that were erased: whoever asks for the name from now on asks for a new one.
+
+        A handle that somebody has goes on with what it has, as one of another process would, and would make the
+        space anew with the settings it was made with.
+        """
+        with self._lock:
+            for namespace in namespaces:
+                self._spaces.pop(namespace, None)
+                loaded = self._loaded.pop(namespace, None)
+                self._total -= 0 if loaded is None else loaded.size_bytes
 
     def _shrink(self, active: Space, writing: bool) -> None:
         """Called by a space that has loaded or grown: drop the states of others while over the budget.
