@@ -6,7 +6,7 @@ from hashlib import blake2b
 
 import pytest
 
-from perdure import Store, SystemClock, Unavailable
+from perdure import Namespace, Store, SystemClock, Unavailable
 from perdure.log.memory import MemoryLog
 from perdure.log.protocol import Batch
 from perdure.log.sqlite import SqliteLog
@@ -183,3 +183,16 @@ def test_a_backup_keeps_a_later_record(directory, tmp_path):
         store.backup(tmp_path / "copy")
     with Store.open(tmp_path / "copy") as store, pytest.raises(Unavailable, match="record format 9"):
         store.memory("bob").list()
+
+
+def test_an_export_of_a_space_with_a_later_record_writes_no_file_and_one_of_the_others_is_whole(
+    directory, tmp_path
+):
+    with Store.open(directory) as store:
+        with pytest.raises(Unavailable, match="space 2 needs record format 9"):
+            store.export(tmp_path / "all.jsonl")
+        assert not (tmp_path / "all.jsonl").exists()
+        store.export(tmp_path / "ada.jsonl", spaces=[Namespace("ada", "")])
+    with Store.open(":memory:") as other:
+        other.import_(tmp_path / "ada.jsonl")
+        assert other.memory("ada").get("kettle") is not None
