@@ -13,6 +13,7 @@ histories there are and what is asked. Ends with 1 where anything differs. Needs
 from __future__ import annotations
 
 import argparse
+import shutil
 import sys
 import tempfile
 import time
@@ -49,6 +50,7 @@ def main() -> int:
             where = Path(folder, str(seed))
             where.mkdir()
             found += [f"history {seed}, {what}" for what in _compare(seed, where, counts)]
+            shutil.rmtree(where)
         _tell(report, told.histories, counts, found, time.perf_counter() - start)
     if told.out:
         told.out.parent.mkdir(parents=True, exist_ok=True)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 
 import pytest
 
 from erasure.places import MARKER, PLACES, fill, open_store
-from erasure.scan import holders
+from erasure.scan import found, holders
 
 
 @pytest.fixture(scope="module")
@@ -86,3 +87,29 @@ def test_the_names_and_all_that_an_erased_person_told_are_in_no_file(path):
         assert store.memory(name, "work").list().total == 0
     for words in (MARKER, name):
         assert holders(path, words) == {}
+
+
+def test_what_was_noted_of_a_fact_and_changed_since_is_gone_after_a_purge(path):
+    with open_store(path) as store:
+        memory = store.memory()
+        memory.remember("a fact", id="x")
+        memory.annotate("x", tags=[MARKER], metadata={"k": MARKER})
+        memory.annotate("x", tags=["t"], metadata={})
+        assert holders(path, MARKER) != {}
+        store.purge()
+        assert holders(path, MARKER) == {}
+        assert memory.get("x").tags == ("t",)
+
+
+def test_the_files_that_a_purge_replaces_are_overwritten_and_not_only_unlinked(path, tmp_path):
+    planted(path, PLACES["text"])
+    links = tmp_path / "links"
+    links.mkdir()
+    for file in path.glob("*-1.db*"):
+        os.link(file, links / file.name)  # another name for the same bytes, which an unlink leaves
+    kept = {"a text that was never forgotten": b"note 7 about", "a term of it": b"note"}
+    assert {name.split("-")[0] for name in found(links, kept)} == {"gen", "cache"}
+    with open_store(path) as store:
+        store.purge()
+        assert store.memory().recall("note", k=1)
+    assert found(links, kept) == {}
