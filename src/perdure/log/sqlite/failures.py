@@ -14,7 +14,7 @@ DriverError = (apsw.Error, UnicodeDecodeError, OSError)
 """What the driver and the system may raise; text that is no UTF-8 comes from damaged pages."""
 
 _FULL = {getattr(errno, name, None) for name in ("ENOSPC", "EFBIG", "EDQUOT")}
-_OURS = re.compile(r"store\.lock|writer\.(lock|next)|(gen|cache)-\d+\.\w+(-\w+)?")
+_OURS = re.compile(r"(store|backup)\.lock|writer\.(lock|next)|(gen|cache)-\d+\.\w+(-\w+)?")
 
 
 def note(error: Exception, db: apsw.Connection) -> None:
