@@ -12,6 +12,7 @@ from perdure import (
     Conflict,
     Corrupt,
     InvalidRequest,
+    ManualClock,
     Namespace,
     NotFound,
     Store,
