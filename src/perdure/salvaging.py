@@ -13,6 +13,7 @@ from msgspec import structs
 from perdure.base.ids import keyed_hash
 from perdure.errors import Conflict, Corrupt, InvalidRequest, NotFound
 from perdure.log.disk import erase
+from perdure.log.journal import is_journal
 from perdure.log.protocol import Batch, Entry, Finding, Log, Progress
 from perdure.log.records import FactRecord, Record, SpaceRecord, encode
 from perdure.log.sqlite.files import StoreFiles
@@ -185,6 +186,11 @@ def _check(log: Log) -> None:
 def _checked(path: str | Path, out: str | Path) -> tuple[Path, Path]:
     source, target = Path(path).absolute(), Path(out).absolute()
     files = StoreFiles(source)
+    if is_journal(source):
+        raise InvalidRequest(
+            "the store is a journal, which anybody can read: keep the lines that are whole, or restore a backup",
+            field="path",
+        )
     if not source.is_dir() or not (files.generations() or files.lock.is_file()):
         raise NotFound("there is no store there to save anything of", field="path")
     if source.resolve() in (target.resolve(), *target.resolve().parents):

@@ -41,6 +41,7 @@ _EQUAL = (
     "unit_owner",
     "uses",
     "blocked",
+    "block_keys",
 )
 
 
