@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perdure.errors import Corrupt, StorageFull
+from perdure.errors import Corrupt, StorageFull, Unavailable
 from perdure.log.content import ERASED, Change, Content, Row
 from perdure.log.content_log import ContentLog
-from perdure.log.protocol import Batch
+from perdure.log.protocol import Batch, Finding, Rewritten
 
 SECRET = b"s" * 32
 encode, decode = msgspec.msgpack.encode, msgspec.msgpack.decode
@@ -26,6 +26,8 @@ class Kept:
         self.changes = []
         self.full = False
         self.closed = 0
+        self.found = []
+        self.noted = []
 
     def load(self):
         return self.content
@@ -36,8 +38,26 @@ class Kept:
         self.changes.append(encode(change))
         self.content.apply(change)
 
+    def replace(self, content):
+        if self.full:
+            raise StorageFull("no room; make some")
+        self.content = content
+        self.changes = [encode(content)]
+
     def scrub(self):
         return True
+
+    def findings(self):
+        return iter(self.found)
+
+    def backup(self, directory):
+        raise Unavailable("no files; export it")
+
+    def note_backup(self, at):
+        self.noted.append(at)
+
+    def backups(self):
+        return self.noted[:]
 
     def scrub_pending(self):
         return False
@@ -93,6 +113,42 @@ def test_a_change_that_the_medium_refuses_is_not_made(log, medium):
     assert encode(medium.content) == before
     medium.full = False
     assert log.append(1, head, Batch([b"late"])).seq == 5
+
+
+def keep_all(space, read):
+    return (Rewritten(entry.data) for entry in read() if entry.data is not None)
+
+
+def test_a_purge_that_the_medium_refuses_is_not_made(log, medium):
+    before = encode(medium.content)
+    medium.full = True
+    with pytest.raises(StorageFull):
+        log.purge(keep_all)
+    assert encode(medium.content) == before
+    medium.full = False
+    assert log.purge(keep_all).records == 4
+
+
+def test_a_purge_of_a_damaged_content_is_refused(log, medium):
+    before = encode(medium.content)
+    damaged = Row(b"Second", medium.content.spaces[0].rows[1].check)
+    whole, medium.content.spaces[0].rows[1] = medium.content.spaces[0].rows[1], damaged
+    with pytest.raises(Corrupt, match="record 2 of space 1"):
+        log.purge(keep_all)
+    medium.content.spaces[0].rows[1] = whole
+    assert encode(medium.content) == before
+
+
+def test_a_verification_yields_what_the_medium_found_and_every_damaged_row(log, medium):
+    rows = medium.content.spaces[0].rows
+    for seq in (2, 4):
+        rows[seq - 1] = Row(b"damaged", rows[seq - 1].check)
+    medium.found = [Finding("a file is damaged")]
+    found = list(log.verify())
+    assert [(finding.space, finding.seq) for finding in found] == [(None, None), (1, 2), (1, 4)]
+    assert "restore a backup" in found[1].message
+    rows.pop()
+    assert [(finding.space, finding.seq) for finding in log.verify(quick=True)] == [(None, None), (1, None)]
 
 
 def test_a_damaged_row_is_named(log, medium):

@@ -926,6 +926,7 @@ class LogSpec:
             lambda: log.put_cache(space, "state", cached),
             lambda: log.get_cache(space, "state"),
             log.size_bytes,
+            log.reclaimable_bytes,
             log.epoch,
             lambda: log.purge(keep_live),
             lambda: list(log.verify()),
@@ -959,3 +960,4 @@ class LogSpec:
     def test_the_log_tells_its_name_and_its_size(self, log: Log, space: int) -> None:
         assert log.name
         assert log.size_bytes() >= 0
+        assert log.reclaimable_bytes() >= 0
