@@ -251,7 +251,7 @@ def _merge_link(draft: Draft, book: Book, record: LinkRecord, item: Item) -> boo
     newer, older = book.fact_number(record.newer), book.fact_number(record.older)
     link = link_of(msgspec.structs.replace(record, newer=newer, older=older))
     known = _find_link(draft, link)
-    if known is not None and known.known_from >= link.known_from:
+    if known is not None and (known == link or known.known_from > link.known_from):
         return False
     if known is None and closes_cycle(newer, older, draft):
         raise Refused("makes a fact supersede itself, through others or at once")
@@ -282,11 +282,12 @@ def _merge_end(draft: Draft, book: Book, record: EndRecord, item: Item) -> bool:
 
 def _merge_annotation(draft: Draft, book: Book, record: AnnotationRecord, item: Item) -> bool:
     number = book.number(record.number)
+    here = msgspec.structs.replace(record, number=number)
     if not book.is_new(number):
         known = draft.annotation(number)
-        if known is not None and known.recorded_at >= record.recorded_at:
+        if known is not None and (known == here or known.recorded_at > record.recorded_at):
             return False
-    draft.add(msgspec.structs.replace(record, number=number))
+    draft.add(here)
     return True
 
 
