@@ -133,7 +133,9 @@ class RowCheck:
                 yield self._finding(f"{_run('row', after + 1, self._position)} cannot be read")
                 return self.view(lambda db: rows_of(db, HEADS)) if self._position >= last else None
         yield from self._check_rows(self._chunk)
-        self._counted += sum(row[0] <= last for row in self._chunk)
+        # Ids ascend, so that only a chunk that goes past what was last at the start needs counting.
+        past = bool(self._chunk) and self._chunk[-1][0] > last
+        self._counted += sum(row[0] <= last for row in self._chunk) if past else len(self._chunk)
         if self.progress is not None:
             self.progress(min(self._position, last), last)
         return heads
@@ -171,26 +173,37 @@ class RowCheck:
 
     def _check_rows(self, rows: Rows) -> Iterator[Finding]:
         checks: dict[int, list[tuple[int, bytes]]] = {}
+        position, sums_of = self._position, self._sums
         for rid, space, seq, check, *data in rows:
-            if rid != self._position + 1:
-                yield self._finding(f"of {_run('row', self._position + 1, rid - 1)} nothing is there")
-            self._position = max(rid, self._position + 1)
-            sums = self._sums.get(space) if type(space) is int else None
-            if sums is None and type(space) is int and space > max(self._sums, default=0):
-                sums = self._sums[space] = (
-                    _Sums()
-                )  # of a space that was created since, or that has lost its head
+            sums = sums_of.get(space) if type(space) is int else None
+            right = rid == position + 1 and type(check) is bytes
+            # What is usual goes without a call: there may be millions of rows.
+            if right and sums is not None and seq == sums.seq + 1 and type(seq) is int:
+                sums.seq = seq
+            else:
+                yield from self._check_place(position, (rid, space, seq, check))
+                sums = sums_of.get(space) if type(space) is int else None
+            position = max(rid, position + 1)
             if sums is None or type(seq) is not int or type(check) is not bytes:
-                yield self._finding(f"row {rid} is not of a space that there is, or damaged,")
                 continue
-            yield from self._check_place(space, seq, sums)
             checks.setdefault(space, []).append((seq, check))
             if data:
                 yield from self._check_bytes(space, (seq, data[0], check), sums)
+        self._position = position
         for space, found in checks.items():
-            self._sums[space].add(found, self.access.secret)
+            sums_of[space].add(found, self.access.secret)
 
-    def _check_place(self, space: int, seq: int, sums: _Sums) -> Iterator[Finding]:
+    def _check_place(self, before: int, row: Sequence[Any]) -> Iterator[Finding]:
+        """Say what is wrong with the place of a (rid, space, seq, ck) row that follows row `before`."""
+        rid, space, seq, check = row
+        if rid != before + 1:
+            yield self._finding(f"of {_run('row', before + 1, rid - 1)} nothing is there")
+        sums = self._sums.get(space) if type(space) is int else None
+        if sums is None and type(space) is int and space > max(self._sums, default=0):
+            sums = self._sums[space] = _Sums()  # of a space that was created since, or that has lost its head
+        if sums is None or type(seq) is not int or type(check) is not bytes:
+            yield self._finding(f"row {rid} is not of a space that there is, or damaged,")
+            return
         if seq <= sums.seq:
             yield self._finding(f"record {seq} of space {space} follows record {sums.seq}", space, seq)
             sums.told = True
