@@ -215,7 +215,7 @@ def decode(data: bytes, *, space: int | None = None, seq: int | None = None) -> 
             raise _no_record(space, seq)
         raise Unavailable(
             f"record {seq} of space {space} needs record format {data[0]}, this build reads up to {VERSION}: "
-            "open the store with a newer build; nothing was changed",
+            "open the store with a newer build",
             space=space,
             seq=seq,
         )

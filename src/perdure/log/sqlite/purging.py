@@ -35,7 +35,8 @@ from perdure.log.sqlite.state import read_state
 
 CHUNK_ROWS = 1000  # rows that are hashed and inserted at once
 PASSES = 2  # that a rewrite usually makes over a space: progress counts them
-SPACE_NAMES = "SELECT r.space, k.h FROM log.key k JOIN log.rec r ON r.rid = k.rid WHERE r.seq = 1"
+# A space whose record 1 is erased has lost its name.
+SPACE_NAMES = "SELECT r.space, k.h FROM log.key k JOIN log.rec r ON r.rid = k.rid WHERE r.seq = 1 AND r.ck != zeroblob(16)"
 
 ReadSpace = Callable[[int, int, int], Iterator[Entry]]
 
@@ -148,15 +149,15 @@ class _Building:
         """Insert what is kept of a space, if anything is."""
         number, head, first_row = self._space + 1, EMPTY, self.last_row + 1
         while chunk := list(islice(kept, CHUNK_ROWS)):
-            if name is None:
+            if name is None and head == EMPTY:
                 _check_nameless(old, read)
-                return
             head = self._insert(db, number, head, chunk)
-        if head.seq and name is not None:
+        if head.seq:
             self._space = number
-            self._keys.append((name, first_row))
             row = (number, 0, head.seq, 0, head.digest, head_check(number, head))
             db.execute("INSERT INTO main.head VALUES(?, ?, ?, ?, ?, ?)", row)
+        if head.seq and name is not None:
+            self._keys.append((name, first_row))
 
     def _insert(self, db: apsw.Connection, space: int, head: Head, chunk: Sequence[Rewritten]) -> Head:
         checks = checksums(space, head.seq, [record.data for record in chunk])
