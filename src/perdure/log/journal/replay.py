@@ -121,16 +121,19 @@ class _Batches:
         self._name = name
         self._space: int | None = None  # of the batch that is being read
         self._rows: dict[int, Row] = {}
+        self._last = 0  # seq of the last row
 
     def take(self, number: int, line: Line) -> bool:
         """Add one line; return whether it ended its batch. Raises Corrupt when it does not belong here."""
         if self._space not in (None, line.space):
             raise self._misplaced(number, line)
-        self._space = line.space
+        if self._space is None:
+            self._space, self._last = line.space, self._content.space(line.space).head.seq
         match line.said:
             case RecordLine(data):
-                if line.seq <= max(self._rows, default=self._standing(line.space).head.seq):
+                if line.seq <= self._last:
                     raise self._misplaced(number, line)
+                self._last = line.seq
                 self._rows[line.seq] = Row(data, checksum(line.space, line.seq, data))
                 return False
             case HeadLine() as said:
@@ -140,9 +143,6 @@ class _Batches:
                 return True
             case _:
                 raise self._misplaced(number, line)
-
-    def _standing(self, number: int) -> SpaceContent:
-        return self._content.space(number)
 
     def _add(self, line: Line, said: HeadLine) -> bool:
         """Add the batch that a head line ends; return False when they do not agree."""
