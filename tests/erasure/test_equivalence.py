@@ -6,6 +6,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -27,11 +28,25 @@ def test_every_answer_is_that_of_a_store_that_never_held_what_was_forgotten(hist
     pair.close()
 
 
+@pytest.mark.slow
 @given(histories())
 @settings(max_examples=30, deadline=None)
 def test_after_a_purge_every_answer_and_every_byte_is_that_of_a_store_that_never_held_it(history):
+    check_purged(history)
+
+
+@pytest.mark.soak
+@given(histories())
+@settings(max_examples=600, deadline=None)
+def test_after_a_purge_hundreds_of_stores_are_those_that_never_held_what_was_forgotten(history):
+    check_purged(history)
+
+
+def check_purged(history: History) -> None:
+    """Let a pair of stores live through the history and be purged; compare every answer, twice, and every byte."""
     with tempfile.TemporaryDirectory() as folder:
         pair = Pair(Path(folder, "first"), Path(folder, "second"), history)
+        assert pair.differences(purged=False) == []
         pair.purge()
         assert pair.differences(purged=True) == []
         pair.reopen()
