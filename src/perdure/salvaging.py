@@ -19,7 +19,7 @@ from perdure.log.records import FactRecord, Record, SpaceRecord, encode
 from perdure.log.sqlite.files import StoreFiles
 from perdure.log.sqlite.keys import KeyForm, checked_key
 from perdure.log.sqlite.log import SqliteLog
-from perdure.log.sqlite.salvaging import Remains, keep_secret, open_remains
+from perdure.log.sqlite.salvaging import Remains, keep_secret, kept_from_others, open_remains
 from perdure.memory.config import MemoryConfig
 from perdure.model.finding import Salvaged
 from perdure.model.namespace import Namespace
@@ -63,8 +63,20 @@ def salvage(
     """
     source, target = _checked(path, out)
     form = key() if callable(key) and not isinstance(key, Path) else key
-    remains, secrets, notes = open_remains(StoreFiles(source), secret, checked_key(form), progress)
     existed = target.exists()
+    try:
+        with kept_from_others(StoreFiles(source)):
+            return _salvaged(source, target, secret, form, progress)
+    except BaseException:  # raised again: half a store must not be taken for what could be saved
+        _clear(target, existed=existed)
+        raise
+
+
+def _salvaged(
+    source: Path, target: Path, secret: bytes | None, form: KeyForm | None, progress: Progress | None
+) -> Salvaged:
+    key = checked_key(form)
+    remains, secrets, notes = open_remains(StoreFiles(source), secret, key, progress)
     try:
         work = _Salvage(remains, secrets.secret, notes, renewed=secrets.new)
         log = SqliteLog.open(target, secret=secrets.secret, key=form)
@@ -74,10 +86,7 @@ def salvage(
         finally:
             log.close()
         if secrets.kept:
-            keep_secret(target, checked_key(form), secrets.secret)
-    except BaseException:  # raised again: half a store must not be taken for what could be saved
-        _clear(target, existed=existed)
-        raise
+            keep_secret(target, key, secrets.secret)
     finally:
         remains.close()
     return work.answer()

@@ -9,6 +9,7 @@ import pytest
 from crash.damage import FORGOTTEN, KEY, NAMES, NOW, PAGE, answers, build, change, copy_of, hashes
 from perdure import (
     Blocked,
+    Busy,
     Conflict,
     Corrupt,
     InvalidRequest,
@@ -21,6 +22,9 @@ from perdure import (
     verify,
 )
 from perdure.log.digests import checksum
+from perdure.log.protocol import Batch
+from perdure.log.records import RemovalRecord, encode
+from perdure.log.sqlite import SqliteLog
 
 HOUSE, WORK = NAMES
 
@@ -218,6 +222,26 @@ def test_a_forgotten_fact_whose_zeroing_was_lost_stays_away(tmp_path, out):
     assert all(b"The secret" not in path.read_bytes() for path in out.iterdir())
 
 
+def test_a_forget_that_only_the_damaged_write_ahead_log_tells_of_holds_and_is_noted(tmp_path, out):
+    directory = tmp_path / "store"
+    with Store.open(directory) as store:
+        memory = store.memory()
+        memory.remember("The secret is out", id="secret")
+        memory.remember("The kettle is blue", id="kettle")
+        memory.remember("The cup is white", id="cup")
+        memory.forget(ids=["cup"])  # which brings all into the database
+    log = SqliteLog.open(directory)
+    head = log.head(1)
+    log.append(1, head, Batch([encode(RemovalRecord((0,), 3, (2,), NOW))], erase=[2]))
+    log.close()  # as if it had died before it cleaned the write-ahead log
+    damaged = copy_of(directory, tmp_path / "damaged")
+    path = damaged / "gen-1.db-wal"
+    path.write_bytes(b"\0" + path.read_bytes()[1:])
+    saved = salvage(damaged, out)
+    assert set(answers(out)[HOUSE]["facts"]) == {"kettle"}
+    assert any("forget it again" in note for note in saved.notes)
+
+
 def test_nothing_forgotten_comes_back_whatever_page_is_lost(whole, tmp_path):
     directory, _ = whole
     for page in range(0, (directory / "gen-1.db").stat().st_size // PAGE, 11):
@@ -331,6 +355,13 @@ def test_a_key_that_is_a_function_is_asked_once(tmp_path, out):
 
 
 # Arguments and failures
+
+
+def test_while_somebody_writes_it_waits_and_then_is_busy(store, out, monkeypatch):
+    monkeypatch.setattr("perdure.log.sqlite.salvaging.WAIT_S", 0.05)
+    with Store.open(store) as opened, opened.log.writer(), pytest.raises(Busy):
+        salvage(store, out)
+    assert not out.exists()
 
 
 def test_out_must_be_new_or_empty_and_outside_the_store(store, tmp_path):

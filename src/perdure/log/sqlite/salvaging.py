@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from struct import error as StructError  # noqa: N812 - an exception's name
@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import apsw
 
 from perdure.base.ids import random_secret
-from perdure.errors import Corrupt, InvalidRequest, WrongKey
+from perdure.errors import Busy, Corrupt, InvalidRequest, WrongKey
 from perdure.log.digests import ERASED_CHECK, checksum
 from perdure.log.protocol import SECRET_BYTES, Entry, Progress
 from perdure.log.sqlite import caches
@@ -28,6 +28,7 @@ from perdure.log.sqlite.files import HighWater, StoreFiles
 from perdure.log.sqlite.reading import HEADS, parsed_head, stored_key
 from perdure.log.sqlite.seals import find_seal, replace_cipher, unsealed
 from perdure.log.sqlite.state import State, make_verifier, read_state, write_state
+from perdure.log.sqlite.turns import WriterTurn, process_lock
 
 WAIT_S = 5.0
 _NUMBERED = re.compile(r"gen-(\d{1,18})\.db")
@@ -221,6 +222,22 @@ def _mark(files: StoreFiles, generation: int) -> int:
         return mark.read()
     finally:
         mark.close()
+
+
+@contextmanager
+def kept_from_others(files: StoreFiles) -> Iterator[None]:
+    """Have the writer's turn meanwhile, where the store is whole enough to have one.
+
+    Raises:
+        Busy: somebody writes now.
+    """
+    if not (files.writer.is_file() and files.next_writer.is_file()):
+        yield
+        return
+    with closing(WriterTurn(process_lock(files), 0)) as turn, turn.tried(WAIT_S) as taken:
+        if not taken:
+            raise Busy("somebody writes to the store: close it everywhere, then salvage it")
+        yield
 
 
 def open_remains(
