@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from crash import journal_steps as steps
-from perdure.errors import Conflict, Corrupt, PerdureError, Unavailable, WrongKey
-from perdure.log.journal import JournalLog, is_journal
+from perdure.errors import Busy, Conflict, Corrupt, NotFound, PerdureError, Unavailable, WrongKey
+from perdure.log.journal import JournalLog, find_journal_damage, is_journal
 from perdure.log.protocol import Batch
 
 SECRET = b"s" * 32
@@ -143,6 +143,44 @@ def test_a_verification_says_that_a_file_is_gone_or_cut(place, name):
     assert bool(list(log.verify())) == (name != FILES[1])
     (place / name).unlink()
     assert bool(list(log.verify())) == (name != FILES[1])
+    log.close()
+
+
+def test_every_damaged_line_is_named_of_a_journal_that_cannot_be_opened(place):
+    assert list(find_journal_damage(place)) == []
+    path = place / FILES[0]
+    path.write_bytes(path.read_bytes().replace(b" is blue", b" is grey"))
+    found = list(find_journal_damage(place))
+    assert [(finding.space, finding.seq) for finding in found] == [(1, 3), (2, 2)]
+    assert list(find_journal_damage(place)) == found
+
+
+@pytest.mark.parametrize("name", [FILES[0], FILES[2], FILES[3]])
+@pytest.mark.parametrize("change", ["cut", "gone"])
+def test_a_file_that_is_cut_or_gone_is_found_without_opening_the_journal(place, name, change):
+    if change == "cut":
+        os.truncate(place / name, (place / name).stat().st_size - 1)
+    else:
+        (place / name).unlink()
+    left = {path.name: path.read_bytes() for path in place.iterdir()}
+    assert [bool(finding.message) for finding in find_journal_damage(place)] == [True]
+    assert {path.name: path.read_bytes() for path in place.iterdir()} == left
+
+
+def test_a_last_batch_that_was_not_written_whole_is_no_damage(place):
+    path = place / FILES[0]
+    path.write_bytes(path.read_bytes() + b'{"v":1,"seq":3')
+    assert list(find_journal_damage(place)) == []
+
+
+def test_damage_is_looked_for_only_in_a_journal_that_is_there_ours_and_closed(place, tmp_path):
+    with pytest.raises(NotFound):
+        list(find_journal_damage(tmp_path))
+    with pytest.raises(WrongKey):
+        list(find_journal_damage(place, secret=SECRET))
+    log = JournalLog.open(place)
+    with pytest.raises(Busy):
+        list(find_journal_damage(place, timeout_s=0))
     log.close()
 
 

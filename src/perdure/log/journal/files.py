@@ -184,12 +184,6 @@ class Mark:
     def __init__(self, path: Path) -> None:
         self._descriptor = open_private(path)
 
-    def read(self) -> int:
-        """Return the number of lines, 0 when none was written."""
-        os.lseek(self._descriptor, 0, os.SEEK_SET)
-        raw = os.read(self._descriptor, _MARK.size)
-        return int(_MARK.unpack(raw)[0]) if len(raw) == _MARK.size else 0
-
     def write(self, lines: int) -> None:
         os.lseek(self._descriptor, 0, os.SEEK_SET)
         os.write(self._descriptor, _MARK.pack(lines))
@@ -199,6 +193,15 @@ class Mark:
 
     def close(self) -> None:
         os.close(self._descriptor)
+
+
+def acknowledged_lines(files: JournalFiles, number: int) -> int:
+    """Return how many lines of a generation there are at the least: what its mark says, 0 without one."""
+    try:
+        raw = files.mark(number).read_bytes()
+    except FileNotFoundError:
+        return 0
+    return int(_MARK.unpack(raw)[0]) if len(raw) == _MARK.size else 0
 
 
 def write_new(path: Path, data: bytes) -> None:

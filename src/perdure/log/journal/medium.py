@@ -16,8 +16,8 @@ from perdure.log.journal.failures import system_errors, translated
 from perdure.log.journal.files import (
     UNFINISHED,
     JournalFiles,
-    Mark,
     Pointer,
+    acknowledged_lines,
     damaged_key,
     missing_pointer,
     put_pointer,
@@ -157,7 +157,7 @@ class JournalMedium:
 
     def _open(self, secret: bytes | None) -> None:
         files = self._files
-        pointer = _find_pointer(files)
+        pointer = find_pointer(files)
         if pointer is None or pointer.generation == UNFINISHED:
             pointer = _create(files, secret)
         else:
@@ -168,8 +168,8 @@ class JournalMedium:
             raise Corrupt(f"{path.name} is missing: restore it, or the whole directory, from a backup")
         store = read_first(path)
         self._kept = store.kept
-        self._content = Content(_checked_secret(files, store, secret), epoch=pointer.epoch)
-        acknowledged = _acknowledged(files, pointer.generation)
+        self._content = Content(checked_secret(files, store, secret), epoch=pointer.epoch)
+        acknowledged = acknowledged_lines(files, pointer.generation)
         end = replay(path, self._content, acknowledged)
         self._generation = Generation(files, pointer.generation, end)
         try:
@@ -234,7 +234,7 @@ class JournalMedium:
         return Content(self._content.secret, epoch=self._content.epoch)
 
 
-def _find_pointer(files: JournalFiles) -> Pointer | None:
+def find_pointer(files: JournalFiles) -> Pointer | None:
     """Return what journal.current says, None when there is no journal."""
     if os.path.lexists(files.pointer):
         return read_pointer(files.pointer)
@@ -266,7 +266,13 @@ def _create(files: JournalFiles, secret: bytes | None) -> Pointer:
     return pointer
 
 
-def _checked_secret(files: JournalFiles, store: StoreLine, given: bytes | None) -> bytes:
+def checked_secret(files: JournalFiles, store: StoreLine, given: bytes | None) -> bytes:
+    """Return the secret of a journal, the given one or that of journal.key.
+
+    Raises:
+        WrongKey: the given one is another, or none was given and none is kept.
+        Corrupt: journal.key is missing, damaged or of another journal.
+    """
     if given is None and not store.kept:
         raise WrongKey("this store's secret is kept outside it: give it as secret=")
     secret = read_key(files) if given is None else bytes(given)
@@ -275,14 +281,6 @@ def _checked_secret(files: JournalFiles, store: StoreLine, given: bytes | None) 
     if given is None:
         raise damaged_key()
     raise WrongKey("this store was created with another secret: give that one, or none if it keeps its own")
-
-
-def _acknowledged(files: JournalFiles, number: int) -> int:
-    mark = Mark(files.mark(number))
-    try:
-        return mark.read()
-    finally:
-        mark.close()
 
 
 def _changed(content: Content, change: Change) -> Content:
