@@ -8,7 +8,7 @@ import apsw
 import pytest
 
 from crash.damage import KEY, PAGE, build, change, copy_of, hashes
-from perdure import Corrupt, InvalidRequest, NotFound, Store, Verified, WrongKey, verify
+from perdure import Busy, Corrupt, InvalidRequest, NotFound, Store, Verified, WrongKey, verify
 from perdure.base.ids import keyed_hash
 from perdure.log.digests import checksum
 from perdure.log.protocol import Batch, Cached
@@ -17,6 +17,7 @@ from perdure.log.sqlite import SqliteLog
 from perdure.space.snapshot import NAME, cached_state
 from perdure.space.state import new_state
 from perdure.space.verifying import verify_log
+from unit.space.logs import in_a_thread
 
 
 @pytest.fixture(scope="module")
@@ -91,6 +92,40 @@ def test_nothing_is_found_while_others_write_and_forget(whole, tmp_path):
         while not done:
             assert messages(other.verify()) == []
         writer.join()
+
+
+@pytest.fixture(scope="module")
+def long(tmp_path_factory):
+    """A store of more rows than are looked at in one piece."""
+    directory = tmp_path_factory.mktemp("long") / "store"
+    with Store.open(directory, durability="normal") as store:
+        store.memory().remember_many(
+            [{"text": f"fact {number}", "id": str(number)} for number in range(4500)]
+        )
+    return directory
+
+
+@pytest.mark.parametrize("quick", [False, True])
+@pytest.mark.parametrize("what", ["purge", "forget", "remember"])
+def test_what_others_do_between_two_pieces_is_no_finding(long, tmp_path, what, quick):
+    directory = copy_of(long, tmp_path / "store")
+    with Store.open(directory) as store, Store.open(directory) as other:
+        memory = other.memory()
+        steps = {
+            "purge": other.purge,
+            "forget": lambda: memory.forget(ids=["1", "4400"]),
+            "remember": lambda: memory.remember("one more"),
+        }
+        told = []
+
+        def meanwhile(done, of):
+            if not told:
+                in_a_thread(steps[what])
+            told.append(done)
+
+        assert messages(store.verify(quick=quick, progress=meanwhile)) == []
+        assert len(told) > 2
+        assert memory.list().total == {"purge": 4500, "forget": 4498, "remember": 4501}[what]
 
 
 def test_progress_goes_up_to_all(store):
