@@ -91,6 +91,7 @@ def words(place):
     return set().union(*find_texts(place, "the [a-z]{6} is blue").values())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lasting", [False, True], ids=["once", "from then on"])
 @pytest.mark.parametrize(
     ("number", "ours"), [(errno.ENOSPC, StorageFull), (errno.EDQUOT, StorageFull), (errno.EIO, Unavailable)]
@@ -132,6 +133,7 @@ def test_an_operation_that_fails_at_any_step_is_whole_or_absent_and_the_next_one
 WORDS = ("saucer", "kettle", "teapot", "beaker", "goblet", "carafe")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("operation", ["append", "forget", "purge", "note"])
 def test_the_same_log_goes_on_after_a_failure_at_any_step(filled, tmp_path, operation):
     for step in range(1, STEPS_MAX):

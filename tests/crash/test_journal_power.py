@@ -122,6 +122,7 @@ def check_picture(place, image, allowed):
     log.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("durability", ["full", "normal"])
 @pytest.mark.parametrize("seed", range(3))
 def test_a_loss_of_power_at_any_moment_takes_nothing_acknowledged_and_brings_back_nothing_forgotten(
