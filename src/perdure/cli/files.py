@@ -6,7 +6,6 @@ import json
 import os
 import shlex
 import stat
-import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,23 +15,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from perdure.cli.failures import Failed, complain
-from perdure.cli.screen import Screen, console, print_json, put
+from perdure.cli.progress import progress_bar
+from perdure.cli.screen import Screen, print_json, put
 from perdure.cli.session import Session, command
-from perdure.cli.streams import standard_input
-from perdure.errors import InvalidRequest
+from perdure.errors import ImportFailed, InvalidRequest
 
 if TYPE_CHECKING:
+    from perdure.cli.moving import Files, Moving
     from perdure.importers.entries import Bad, Entry
-    from perdure.importers.importing import Progress, Report
+    from perdure.importers.importing import Report
     from perdure.importers.sources import Format
 
 BAD_MAX = 50  # lines of complaint on a screen; JSON has them all
-
-
-class ImportFailed(Failed):
-    """Something in the files is wrong; nothing was stored."""
-
-    code = "import_failed"
 
 
 def add_to(app: typer.Typer) -> None:
@@ -40,7 +34,7 @@ def add_to(app: typer.Typer) -> None:
     command(app, "export")(export)
 
 
-def import_files(
+def import_files(  # noqa: PLR0913 - the options of the command
     session: Session,
     files: Annotated[list[str], typer.Argument(metavar="FILE...", help="Files; - is standard input.")],
     *,
@@ -51,17 +45,43 @@ def import_files(
     lenient: Annotated[
         bool, typer.Option("--lenient/--strict", help="Store what is good; strict stores all or nothing.")
     ] = False,
+    into_principal: Annotated[
+        str | None, typer.Option("--into-principal", help="Store the one space of an export under this name.")
+    ] = None,
+    into_scope: Annotated[
+        str | None, typer.Option("--into-scope", help="Store the one space of an export under this scope.")
+    ] = None,
 ) -> None:
-    """Store the facts of files: JSON Lines, conversations, or zip archives of them.
+    """Store what files hold: whole memories out of exports, or facts.
 
-    A line of JSON Lines is an object with the fields of a fact (text, id, subject, validFrom, …). A conversation
-    is an object with lists session_1, session_2, … of turns {speaker, dia_id, text}; each turn is a fact,
-    each conversation a principal of its own unless --principal is given. A repeat stores nothing new.
+    An export is known by its first line and brings memories back as they were; with --principal or --scope, that
+    one alone. Facts come from JSON Lines, conversations, and zip archives of them. A line of JSON Lines is an
+    object with the fields of a fact (text, id, subject, validFrom, …). A conversation is an object with lists
+    session_1, session_2, … of turns {speaker, dia_id, text}; each turn is a fact, each conversation a principal of
+    its own unless --principal is given. A repeat stores nothing new.
     """
+    from perdure.cli.moving import Files, Moving, import_exports  # noqa: PLC0415 - help must not wait for it
+
+    form, told = _format(format_), Files(files)
+    exports = told.exports() if form == "auto" else []
+    moving = Moving(dry_run, lenient, into_principal, into_scope)
+    if not exports:
+        if moving.into is not None:
+            raise InvalidRequest(
+                "--into-principal and --into-scope go with exports; give --principal, --scope"
+            )
+        _import_facts(session, told, form, moving)
+    elif len(exports) < len(files):
+        raise InvalidRequest("some of the files are exports and some are not; import them by two commands")
+    elif not import_exports(session, told, moving):
+        raise typer.Exit(1)
+
+
+def _import_facts(session: Session, files: Files, form: Format, moving: Moving) -> None:
     from perdure.importers.importing import Target, import_entries  # noqa: PLC0415 - help must not wait
 
-    form = _format(format_)
-    with session.store(writes=not dry_run) as store, _progress() as progress:
+    dry_run, lenient = moving.dry_run, moving.lenient
+    with session.store(writes=not dry_run) as store, progress_bar("importing") as progress:
         target = Target(store, session.principal, session.scope, session.config)
         report = import_entries(
             _entries(files, form), target, lenient=lenient, dry_run=dry_run, progress=progress
@@ -79,6 +99,7 @@ def import_files(
         raise ImportFailed(
             f"{len(report.bad)} of {len(report.bad) + report.good} entries are bad and nothing was stored; "
             "mend them, or give --lenient to store the others",
+            committed="no",
             bad=[_bad_object(bad) for bad in report.bad],
         )
     if report.bad:
@@ -92,12 +113,33 @@ def export(
         str, typer.Option("--output", metavar="FILE", help="A new file; - is standard output.")
     ] = "-",
     force: Annotated[bool, typer.Option("--force", help="Write over an existing file.")] = False,
+    all_spaces: Annotated[
+        bool, typer.Option("--all-spaces", help="Export every memory of the store.")
+    ] = False,
+    blocks: Annotated[
+        bool, typer.Option("--blocks", help="Export also what may not be stored again, as keyed digests.")
+    ] = False,
+    facts: Annotated[
+        bool, typer.Option("--facts", help="Write facts that import tells anew instead, as NewFact lines.")
+    ] = False,
 ) -> None:
-    """Write the facts of one memory as JSON Lines that import reads back as new facts.
+    """Write one memory, or all of a store, as readable lines that import brings back without loss.
 
-    This is no lossless copy: when facts were recorded is not in it, links are written as supersedes only,
-    ends that were told later become validTo, and retracted and hidden facts are left out.
+    With --facts, write the visible facts of one memory as JSON Lines that are told anew where they are imported.
+    That is no lossless copy: when facts were recorded is not in it, links are written as supersedes only, ends
+    that were told later become validTo, and retracted and hidden facts are left out.
     """
+    if facts:
+        if all_spaces or blocks:
+            raise InvalidRequest("--facts writes one memory, and no blocks; leave the other option out")
+        _export_facts(session, output, force=force)
+        return
+    from perdure.cli.moving import export_spaces  # noqa: PLC0415 - help must not wait for it
+
+    export_spaces(session, output, all_spaces=all_spaces, blocks=blocks, force=force)
+
+
+def _export_facts(session: Session, output: str, *, force: bool) -> None:
     from perdure.importers.exporting import export_facts  # noqa: PLC0415 - help must not wait for it
 
     with session.memory() as memory:
@@ -163,14 +205,12 @@ def _outside() -> Iterator[None]:
         raise Failed(f"the output file cannot be written: {error.strerror}", field="output") from error
 
 
-def _entries(files: list[str], form: Format) -> Iterator[Entry]:
-    from perdure.importers.sources import read_file, read_stream  # noqa: PLC0415 - help must not wait
+def _entries(files: Files, form: Format) -> Iterator[Entry]:
+    from perdure.importers.sources import read_stream  # noqa: PLC0415 - help must not wait
 
-    for file in files:
-        if file == "-":
-            yield from read_stream(standard_input(), "standard input", form)
-        else:
-            yield from read_file(Path(file), form)
+    for file in files.names:
+        with files.open(file) as stream:
+            yield from read_stream(stream, "standard input" if file == "-" else Path(file).name, form)
 
 
 def _format(told: str) -> Format:
@@ -180,20 +220,6 @@ def _format(told: str) -> Format:
         if told == form:
             return form
     raise InvalidRequest(f"--format must be one of {', '.join(FORMATS)}, got {told[:32]!r}", field="format")
-
-
-@contextmanager
-def _progress() -> Iterator[Progress | None]:
-    """Show a bar on standard error when it is a terminal."""
-    from rich.progress import Progress as Bar  # noqa: PLC0415 - only where something is imported
-
-    errors = console(sys.stderr)
-    if not errors.is_terminal:
-        yield None
-        return
-    with Bar(console=errors, transient=True) as bar:
-        task = bar.add_task("importing", total=None)
-        yield lambda done, of: bar.update(task, completed=done, total=of)
 
 
 def _show(screen: Screen, report: Report, scope: str | None) -> None:

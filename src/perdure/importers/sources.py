@@ -13,6 +13,7 @@ from perdure.importers.archives import members
 from perdure.importers.conversations import is_conversation, read_conversations
 from perdure.importers.entries import Bad, Entry, Place
 from perdure.importers.jsonlines import BOM, read_lines
+from perdure.transfer.reading import HEAD_BYTES, is_export
 
 Format = Literal["auto", "jsonl", "conversation"]
 FORMATS: tuple[Format, ...] = ("auto", "jsonl", "conversation")
@@ -38,9 +39,13 @@ def read_stream(stream: BinaryIO, name: str, form: Format = "auto") -> Iterator[
 
     A file that cannot be read as what it is gives one Bad entry; nothing is raised for its content.
     """
-    head = stream.read(len(_ZIP))
-    if head == _ZIP:
+    head = stream.read(HEAD_BYTES)
+    if head.startswith(_ZIP):
         yield from _archive(head + stream.read(), name, form)
+    elif is_export(head):
+        yield Bad(
+            Place(name), "an export of whole spaces; import it by itself, not in an archive (Store.import_)"
+        )
     elif form == "jsonl" or (form == "auto" and name.lower().endswith(_LINES)):
         yield from read_lines(_again(head, stream), name)
     else:

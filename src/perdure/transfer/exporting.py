@@ -22,7 +22,7 @@ from typing import BinaryIO, NamedTuple
 
 import msgspec
 
-from perdure.errors import Busy, Corrupt, InvalidRequest, Moved, StorageFull, Unavailable
+from perdure.errors import Busy, Corrupt, InvalidRequest, Moved, NotFound, StorageFull, Unavailable
 from perdure.log.protocol import Entry, Head, Log, Progress
 from perdure.log.records import BlockRecord, FactRecord, Record, SpaceRecord, decode
 from perdure.model.namespace import Namespace
@@ -92,7 +92,7 @@ def export(log: Log, asked: Asked, progress: Progress | None = None) -> Iterator
         progress: told the spaces that are done, of all.
 
     Raises:
-        InvalidRequest: a space that was asked for holds nothing.
+        NotFound: a space that was asked for holds nothing.
         Corrupt, Unavailable: a record cannot be read.
         Busy: the writer's turn could not be had where it was needed.
         StorageFull: there is no room for the temporary file.
@@ -217,7 +217,7 @@ def _chosen(cut: _Cut, spaces: Collection[Namespace] | None) -> tuple[Namespace,
     if spaces is None:
         return cut.names
     if absent := len(set(spaces) - set(cut.names)):
-        raise InvalidRequest(
+        raise NotFound(
             f"{absent} of the {len(set(spaces))} spaces that are to be exported hold nothing; "
             "leave them out, or correct their principal and scope",
             field="spaces",

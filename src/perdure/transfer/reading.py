@@ -22,6 +22,7 @@ from perdure.transfer.lines import (
 )
 
 LINE_BYTES_MAX = 32 * 1024 * 1024  # a document of the largest size takes a fifth of it, escaped throughout
+HEAD_BYTES = 64
 SHOWN_MAX = 32  # characters of a name of a field that a reason shows
 BOM = b"\xef\xbb\xbf"
 _BEGINS = b'{"format":"' + FORMAT.encode() + b'"'
@@ -44,11 +45,8 @@ class Read(NamedTuple):
 
 
 def is_export(head: bytes) -> bool:
-    """Whether a file that begins like this is an export. 64 bytes are enough to tell."""
-    squeezed = head.removeprefix(BOM)
-    return squeezed.translate(None, b" \t\r\n").startswith(_BEGINS[: len(squeezed)]) and len(squeezed) >= len(
-        _BEGINS
-    )
+    """Whether a file that begins with these HEAD_BYTES is an export."""
+    return head.removeprefix(BOM).translate(None, b" \t\r\n").startswith(_BEGINS)
 
 
 def read_header(stream: BinaryIO) -> Header:

@@ -7,6 +7,7 @@ import os
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import BinaryIO, cast
 
@@ -105,6 +106,11 @@ def opened(source: Source) -> Iterator[BinaryIO]:
             yield io.BufferedReader(_Joined(_pieces(source)))
     except OSError as error:
         raise Unavailable(f"the file cannot be read: {error.strerror}") from error
+
+
+def joined(head: bytes, stream: BinaryIO) -> BinaryIO:
+    """Return a stream of what was read already and of what follows."""
+    return io.BufferedReader(_Joined(chain([head], iter(lambda: stream.read(STEP_BYTES), b""))))
 
 
 def _open(path: Path) -> BinaryIO:

@@ -154,7 +154,7 @@ def test_what_the_store_refuses_is_told_with_its_line(run, tmp_path):
 def test_the_export_of_a_forgotten_fact_is_refused_where_it_was_blocked(run, tmp_path):
     remember(run, "The pin is 9", "--id", "p")
     path = tmp_path / "facts.jsonl"
-    run("export", "--output", str(path))
+    run("export", "--facts", "--output", str(path))
     run("forget", "p", "--block", "--yes")
     outcome = run("import", str(path), "--json")
     assert (outcome.code, outcome.error["code"]) == (1, "blocked")
@@ -164,22 +164,22 @@ def test_the_export_of_a_forgotten_fact_is_refused_where_it_was_blocked(run, tmp
 def test_an_export_is_lines_that_import_reads_back(run, tmp_path, latest):
     for day, city in (("2020-01-01", "Paris"), ("2025-01-01", "Berlin")):
         remember(run, f"Alice lives in {city}", *latest, "--subject", "city", "--valid-from", day)
-    exported = run("export")
+    exported = run("export", "--facts")
     assert exported.code == 0
     other = ("--store", str(tmp_path / "other"))
     assert run("import", "-", *other, stdin=exported.out).code == 0
     for day, city in (("2021-01-01", "Paris"), ("2026-01-01", "Berlin")):
         assert texts(run("recall", "Alice", "--as-of", day, *other, "--json")) == [f"Alice lives in {city}"]
-    assert run("export", *other).out == exported.out
+    assert run("export", "--facts", *other).out == exported.out
 
 
 def test_an_export_does_not_write_over_a_file_unless_told(run, tmp_path):
     remember(run, "x", "--id", "a")
     path = tmp_path / "facts.jsonl"
     path.write_text("mine")
-    assert run("export", "--output", str(path)).code == 1
+    assert run("export", "--facts", "--output", str(path)).code == 1
     assert path.read_text() == "mine"
-    assert run("export", "--output", str(path), "--force", "--json").json == {"exported": 1}
+    assert run("export", "--facts", "--output", str(path), "--force", "--json").json == {"exported": 1}
     assert json.loads(path.read_text()) == {"id": "a", "text": "x"}
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["facts.jsonl", "store"]
 
@@ -192,7 +192,7 @@ def test_what_stands_beside_the_output_stays_whole(run, tmp_path):
     (folder / "facts.jsonl.partial").write_text("theirs")
     (folder / "linked.jsonl.partial").symlink_to(folder / "mine")
     for name in ("facts.jsonl", "linked.jsonl"):
-        assert run("export", "--output", str(folder / name)).code == 0
+        assert run("export", "--facts", "--output", str(folder / name)).code == 0
         assert stat.S_IMODE((folder / name).stat().st_mode) == 0o600
     assert (folder / "facts.jsonl.partial").read_text() == "theirs"
     assert (folder / "mine").read_text() == "mine"
@@ -208,7 +208,7 @@ def test_an_output_that_is_no_plain_file_is_refused_and_stays(run, tmp_path, for
     dangling.symlink_to(tmp_path / "nowhere")
     os.mkfifo(pipe)
     for path in (link, dangling, pipe, tmp_path):
-        outcome = run("export", "--output", str(path), *force, "--json")
+        outcome = run("export", "--facts", "--output", str(path), *force, "--json")
         assert (outcome.code, outcome.error["field"]) == (1, "output")
     assert mine.read_text() == "mine"
     assert link.is_symlink()
@@ -240,10 +240,10 @@ def test_an_export_that_fails_leaves_the_old_file_and_nothing_else(
     path.write_text("mine")
     with monkeypatch.context() as patch:
         patch.setattr(where, what)
-        outcome = run("export", "--output", str(path), "--force")
+        outcome = run("export", "--facts", "--output", str(path), "--force")
     assert (outcome.code, outcome.err) == (1, f"perdure: {told}\n")
     assert path.read_text() == "mine"
-    assert run("export", "--output", str(tmp_path / "absent" / "facts.jsonl")).code == 1
+    assert run("export", "--facts", "--output", str(tmp_path / "absent" / "facts.jsonl")).code == 1
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["facts.jsonl", "store"]
 
 
