@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 from perdure.errors import Corrupt, NotFound
+from perdure.log.journal import is_journal, open_journal
 from perdure.log.protocol import Finding, Log, Progress
 from perdure.log.sqlite.files import StoreFiles
 from perdure.log.sqlite.keys import KeyForm
 from perdure.log.sqlite.log import SqliteLog
 from perdure.model.finding import Verified
 from perdure.space.verifying import verify_log
-from perdure.store import Store
 
 
 def verify(
@@ -51,6 +51,6 @@ def _open(path: Path, key: KeyForm | None, secret: bytes | None) -> Log:
     files = StoreFiles(path)
     if files.lock.is_file() or files.generations():
         return SqliteLog.open(path, secret=secret, key=key, admits_damage=True)
-    if not path.is_dir() or not any(path.iterdir()):
-        raise NotFound("there is no store there to verify", field="path")
-    return Store.open(path, secret=secret, key=key).log
+    if is_journal(path):
+        return open_journal(path, secret)
+    raise NotFound("there is no store there to verify", field="path")

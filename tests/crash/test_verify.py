@@ -8,9 +8,10 @@ import apsw
 import pytest
 
 from crash.damage import KEY, PAGE, build, change, copy_of, hashes
-from perdure import Busy, Corrupt, InvalidRequest, NotFound, Store, Verified, WrongKey, verify
+from perdure import Corrupt, InvalidRequest, NotFound, Store, Verified, WrongKey, verify
 from perdure.base.ids import keyed_hash
 from perdure.log.digests import checksum
+from perdure.log.journal import open_journal
 from perdure.log.protocol import Batch, Cached
 from perdure.log.records import FactRecord, LinkRecord, RemovalRecord, SpaceRecord, UseRecord, encode
 from perdure.log.sqlite import SqliteLog
@@ -347,6 +348,16 @@ def test_a_store_that_is_not_there_is_not_found_and_none_is_made(tmp_path):
     with pytest.raises(NotFound):
         verify(tmp_path / "absent")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_journal_is_verified_and_a_damaged_one_is_a_finding(tmp_path):
+    log = open_journal(tmp_path / "store")
+    with Store.open(log=log) as store:
+        store.memory().remember("The kettle is blue", id="kettle")
+    assert verify(tmp_path / "store") == Verified(True, (), 1, 2)
+    [file] = (tmp_path / "store").glob("journal-*.jsonl")
+    file.write_bytes(file.read_bytes().replace(b"kettle is blue", b"kettle is blur"))
+    assert "damaged" in one(verify(tmp_path / "store")).message
 
 
 def test_a_wrong_key_is_no_finding(tmp_path):
