@@ -6,25 +6,23 @@ import threading
 from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
 from perdure.base.clock import Clock, SystemClock, checked_now
-from perdure.base.text import shown_number
 from perdure.documents.documents import Documents
 from perdure.errors import InvalidRequest, PerdureError, Unavailable
 from perdure.lexical.profile import get_profile
-from perdure.log.memory import MemoryLog
-from perdure.log.protocol import SECRET_BYTES, Log, Progress
+from perdure.log.protocol import Log, Progress
 from perdure.memory.config import MemoryConfig
 from perdure.memory.facade import Memory as SpaceMemory
 from perdure.model.certificate import Certificate
 from perdure.model.finding import Finding, Verified
 from perdure.model.namespace import Namespace, checked_namespace
 from perdure.model.replies import Erased, PurgeReceipt
+from perdure.opening import Backend, Durability, KeyForm, Opening, check_timeout, open_log
 from perdure.planning.certificates import certify_purge, conclude, contradictions
-from perdure.planning.checks import checked_choice, checked_count, checked_flag
+from perdure.planning.checks import checked_count, checked_flag
 from perdure.planning.erasing import erase_spaces, named_spaces, survey_spaces
 from perdure.search.query import Budget
 from perdure.space.purging import purge_store, rewritten
@@ -36,16 +34,9 @@ from perdure.transfer.importing import Options, import_lines
 from perdure.transfer.reports import Exported, Imported
 from perdure.transfer.sources import Source
 
-if TYPE_CHECKING:
-    from perdure.log.sqlite.keys import KeyForm
-
-EPHEMERAL = ":memory:"
 MEMORY_BYTES_DEFAULT = 1 << 30
 MEMORY_BYTES_MAX = 1 << 50  # more than any machine has
-TIMEOUT_MAX_S = 86_400
 HEALTH_TIMEOUT_S = 0.25  # longer than a writer of a healthy store keeps its turn
-DURABILITIES = ("full", "normal")
-Durability = Literal["full", "normal"]
 
 
 class Memory(SpaceMemory):
@@ -60,6 +51,7 @@ class Memory(SpaceMemory):
         principal: str | None = None,
         scope: str | None = None,
         clock: Clock | None = None,
+        backend: Backend | None = None,
         secret: bytes | None = None,
         key: KeyForm | None = None,
         durability: Durability = "full",
@@ -71,7 +63,13 @@ class Memory(SpaceMemory):
         """
         namespace, chosen = checked_namespace(principal, scope), _checked_config(config)
         store = Store.open(
-            path, clock=clock, secret=secret, key=key, durability=durability, timeout_s=timeout_s
+            path,
+            clock=clock,
+            backend=backend,
+            secret=secret,
+            key=key,
+            durability=durability,
+            timeout_s=timeout_s,
         )
         try:
             return store.memory_of(namespace, chosen, store.close)
@@ -134,6 +132,7 @@ class Store:
         *,
         log: Log | None = None,
         clock: Clock | None = None,
+        backend: Backend | None = None,
         secret: bytes | None = None,
         key: KeyForm | None = None,
         durability: Durability = "full",
@@ -146,6 +145,8 @@ class Store:
             path: a directory, made when absent; `":memory:"` is ephemeral.
             log: an object of the Log protocol instead of a path; it has a secret of its own.
             clock: tells ingest times and the present; the system's when absent.
+            backend: what a new store is kept in: "sqlite" (the default), or "journal", one readable file for one
+                process at a time. A store that exists knows its own.
             secret: the store's 32 secret bytes, kept by the caller; when absent the store keeps its own.
             key: what the store is encrypted with: 32 bytes, or a passphrase as text, or the Path of a file of
                 its owner's that holds either, or a function that returns one of the first two (called once;
@@ -166,7 +167,7 @@ class Store:
             raise InvalidRequest(f"clock must have a method now, got {type(clock).__name__}", field="clock")
         checked_count(memory_bytes, "memory_bytes", 0, MEMORY_BYTES_MAX)
         if log is None:
-            log = _open_log(path, secret, key, durability, timeout_s)
+            log = open_log(path, Opening(backend, secret, key, durability, timeout_s))
         return cls(log, clock=clock or SystemClock(), memory_bytes=memory_bytes)
 
     def memory(
@@ -257,7 +258,7 @@ class Store:
 
         Raises InvalidRequest for a wrong time-out; what is wrong with the store is the answer.
         """
-        _check_timeout(timeout_s)
+        check_timeout(timeout_s)
         pending = False
         try:
             self._check_open()
@@ -443,33 +444,3 @@ def _checked_config(config: MemoryConfig | None) -> MemoryConfig:
     if not isinstance(config, MemoryConfig):
         raise InvalidRequest(f"config must be a MemoryConfig, got {type(config).__name__}", field="config")
     return config
-
-
-def _open_log(
-    path: object, secret: bytes | None, key: KeyForm | None, durability: Durability, timeout_s: float
-) -> Log:
-    if path == "":
-        raise InvalidRequest(f"path is empty: give a directory, or {EPHEMERAL!r}", field="path")
-    if not isinstance(path, str | Path):
-        raise InvalidRequest(f"path must be text or a Path, got {type(path).__name__}", field="path")
-    if secret is not None and (not isinstance(secret, bytes) or len(secret) != SECRET_BYTES):
-        shown = f"{len(secret)} bytes" if isinstance(secret, bytes) else type(secret).__name__
-        raise InvalidRequest(f"secret must be {SECRET_BYTES} bytes, got {shown}", field="secret")
-    checked_choice(durability, "durability", DURABILITIES)
-    _check_timeout(timeout_s)
-    if str(path) == EPHEMERAL:
-        if key is not None:
-            raise InvalidRequest("an ephemeral store writes no file to encrypt: leave key out", field="key")
-        return MemoryLog(secret, timeout_s=timeout_s)
-    from perdure.log.sqlite.log import SqliteLog  # noqa: PLC0415 - an ephemeral store needs no driver
-
-    return SqliteLog.open(Path(path), secret=secret, key=key, durability=durability, timeout_s=timeout_s)
-
-
-def _check_timeout(timeout_s: float) -> None:
-    number = isinstance(timeout_s, int | float) and not isinstance(timeout_s, bool)
-    if not number or not 0 <= timeout_s <= TIMEOUT_MAX_S:
-        shown = shown_number(timeout_s) if number else type(timeout_s).__name__
-        raise InvalidRequest(
-            f"timeout_s must be 0 to {TIMEOUT_MAX_S} seconds, got {shown}", field="timeout_s"
-        )

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from perdure.store import Memory, Store
 
 EPHEMERAL = ":memory:"
+OF_A_STORE = ("store.lock", "gen-", "journal.", "journal-")  # how names of a store's files begin
 ABSENT = "there is no store there yet; remember or import makes one"
 
 StoreOption = Annotated[
@@ -49,6 +50,14 @@ KeyFileOption = Annotated[
         "PERDURE_KEY_FILE, or the passphrase in PERDURE_KEY.",
     ),
 ]
+BackendOption = Annotated[
+    str | None,
+    typer.Option(
+        "--backend",
+        metavar="NAME",
+        help="What a new store is kept in: sqlite (the default), or journal, one readable file.",
+    ),
+]
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 
 
@@ -61,6 +70,7 @@ class Common:
     scope: str | None = None
     config: str | None = None
     key_file: str | None = None
+    backend: str | None = None
     as_json: bool = False
 
     def over(self, other: Common) -> Common:
@@ -71,6 +81,7 @@ class Common:
             other.scope if self.scope is None else self.scope,
             other.config if self.config is None else self.config,
             other.key_file if self.key_file is None else self.key_file,
+            other.backend if self.backend is None else self.backend,
             self.as_json or other.as_json,
         )
 
@@ -85,6 +96,7 @@ class Session:
     as_json: bool
     config: MemoryConfig = field(repr=False)
     key: str | Path | None = field(repr=False, default=None)  # a passphrase, or the file of a key
+    backend: Any = None  # as told; opening a store judges it
 
     def has_store(self) -> bool:
         """Whether there is a store at the place, or something else that opening it must judge.
@@ -95,7 +107,7 @@ class Session:
             return True
         try:
             with os.scandir(self.place) as entries:
-                return any(entry.name == "store.lock" or entry.name.startswith("gen-") for entry in entries)
+                return any(entry.name.startswith(OF_A_STORE) for entry in entries)
         except FileNotFoundError:
             return False
         except (OSError, ValueError):  # a file, a folder that may not be read, no path at all
@@ -109,7 +121,8 @@ class Session:
         absent = not writes and not self.has_store()
         place = EPHEMERAL if absent else self.place
         # What is only in memory has nothing to encrypt, also where the environment holds a key for other stores.
-        with Store.open(place, key=None if place == EPHEMERAL else self.key) as store:
+        key, backend = (None, None) if place == EPHEMERAL else (self.key, self.backend)
+        with Store.open(place, key=key, backend=backend) as store:
             yield store
         if absent:
             complain(ABSENT)
@@ -134,7 +147,9 @@ def session_of(common: Common) -> Session:
     place = common.store or os.environ.get("PERDURE_STORE") or str(default_store())
     config = common.config or os.environ.get("PERDURE_CONFIG")
     key = _key(common.key_file)
-    return Session(place, common.principal, common.scope, common.as_json, _read_config(config), key)
+    return Session(
+        place, common.principal, common.scope, common.as_json, _read_config(config), key, common.backend
+    )
 
 
 def _key(key_file: str | None) -> str | Path | None:
@@ -182,13 +197,14 @@ def shared_options(  # noqa: PLR0913 - the group's callback: the same options, b
     scope: ScopeOption = None,
     config: ConfigOption = None,
     key_file: KeyFileOption = None,
+    backend: BackendOption = None,
     as_json: JsonFlag = False,
     version: Annotated[bool, typer.Option("--version", help="Print the version, and stop.")] = False,
 ) -> None:
     if version:
         _print_version(as_json=as_json)
         raise typer.Exit
-    ctx.obj = Common(store, principal, scope, config, key_file, as_json)
+    ctx.obj = Common(store, principal, scope, config, key_file, backend, as_json)
     if ctx.invoked_subcommand is None:
         typer.echo(ctx.get_help())
         raise typer.Exit(2)
