@@ -13,7 +13,7 @@ from perdure.base.clock import Clock, SystemClock, checked_now
 from perdure.documents.documents import Documents
 from perdure.errors import InvalidRequest, PerdureError, Unavailable
 from perdure.lexical.profile import get_profile
-from perdure.log.protocol import Log, Progress
+from perdure.log.protocol import Log, Progress, Purged
 from perdure.memory.config import MemoryConfig
 from perdure.memory.facade import Memory as SpaceMemory
 from perdure.model.certificate import Certificate
@@ -88,19 +88,6 @@ class StoreStats(msgspec.Struct, frozen=True):
     records: int
     size_bytes: int
     reclaimable_bytes: int
-
-
-class Rekeyed(msgspec.Struct, frozen=True):
-    """What a change of key did. `records` counts what the store holds now, `dropped` what was erased in it.
-
-    `pending` is True while the files under the old key are still to be overwritten, because somebody is
-    reading; the next operation on the store does it.
-    """
-
-    encrypted: bool
-    records: int
-    dropped: int
-    pending: bool
 
 
 class Health(msgspec.Struct, frozen=True):
@@ -276,7 +263,7 @@ class Store:
             )
         return Health("ok", writable=True, erasure_pending=pending, message=message)
 
-    def rekey(self, key: KeyForm | None, *, progress: Progress | None = None) -> Rekeyed:
+    def rekey(self, key: KeyForm | None, *, progress: Progress | None = None) -> PurgeReceipt:
         """Write the whole store anew under another key, and overwrite what was written under the old one.
 
         Purges on the way: nothing is left of what was forgotten. All or nothing; writers wait meanwhile, reads
@@ -295,8 +282,8 @@ class Store:
         rekey = getattr(self.log, "rekey", None)
         if rekey is None:
             raise InvalidRequest(f"a log of kind {self.log.name} does not encrypt", field="key")
-        done = rekey(rewritten, key, progress)
-        return Rekeyed(key is not None, done.records, done.dropped, done.pending)
+        now = checked_now(self.clock)
+        return self._receipt(rekey(rewritten, key, progress), now)
 
     def purge(self, *, progress: Progress | None = None) -> PurgeReceipt:
         """Rewrite the store so that nothing of what was forgotten is left in it, not even its places.
@@ -311,9 +298,7 @@ class Store:
         """
         self._check_open()
         now = checked_now(self.clock)
-        purged = purge_store(self.log, progress)
-        certificate = certify_purge(self.log, purged, now)
-        return PurgeReceipt(purged.records, purged.dropped, purged.pending, certificate)
+        return self._receipt(purge_store(self.log, progress), now)
 
     def erase(
         self,
@@ -424,6 +409,10 @@ class Store:
         space = self._registry.space(namespace, _settings(chosen))
         space.check_settings(_settings(chosen), _settings(MemoryConfig()))
         return Memory(space, chosen, on_close=on_close)
+
+    def _receipt(self, purged: Purged, now: int) -> PurgeReceipt:
+        certificate = certify_purge(self.log, purged, now)
+        return PurgeReceipt(purged.records, purged.dropped, purged.pending, certificate)
 
     def _check_open(self) -> None:
         if self._closed:

@@ -15,7 +15,8 @@ from perdure.cli.session import ABSENT, EPHEMERAL, Session, command
 from perdure.errors import InvalidRequest
 
 if TYPE_CHECKING:
-    from perdure.store import Rekeyed, StoreStats
+    from perdure.model.replies import PurgeReceipt
+    from perdure.store import StoreStats
 
 
 def add_to(app: typer.Typer) -> None:
@@ -57,7 +58,7 @@ def rekey(
             )
         with progress_bar("rewriting the store") as progress:
             done = store.rekey(None if new_key_file is None else Path(new_key_file), progress=progress)
-    _answer(session, done)
+    _answer(session, done, plain=plain)
 
 
 def _show(screen: Screen, stats: StoreStats, *, plain: bool) -> None:
@@ -69,12 +70,12 @@ def _show(screen: Screen, stats: StoreStats, *, plain: bool) -> None:
         screen.line("From then on nobody can read them without the new key: keep a copy of it elsewhere.")
 
 
-def _answer(session: Session, done: Rekeyed) -> None:
+def _answer(session: Session, done: PurgeReceipt, *, plain: bool) -> None:
     if session.as_json:
         print_json(
             {
                 "rekeyed": {
-                    "encrypted": done.encrypted,
+                    "encrypted": not plain,
                     "records": done.records,
                     "dropped": done.dropped,
                     "pending": done.pending,
@@ -84,9 +85,7 @@ def _answer(session: Session, done: Rekeyed) -> None:
         return
     screen = Screen()
     screen.line(
-        "The store is encrypted with the new key."
-        if done.encrypted
-        else "The store is not encrypted any more."
+        "The store is not encrypted any more." if plain else "The store is encrypted with the new key."
     )
     if done.pending:
         screen.line("Another process is reading; the next operation on the store overwrites the old files.")
