@@ -8,6 +8,7 @@ import pytest
 from perdure import Corrupt, Memory, Store
 from perdure.log.memory import MemoryLog
 from perdure.log.protocol import Batch
+from perdure.log.records import GoneRecord, encode
 from unit.space.logs import in_a_thread, together
 
 PEOPLE = ["alice", "bob", "carol"]
@@ -152,9 +153,14 @@ def test_threads_that_ask_for_and_make_new_spaces_at_once_meet_no_damage(directo
         assert len(store.log.spaces()) == len(PEOPLE) + 10
 
 
-def test_a_space_whose_first_record_was_erased_stands_in_nobodys_way():
+@pytest.mark.parametrize("last", [b"", encode(GoneRecord(0))], ids=["nothing", "its end"])
+def test_only_a_space_that_has_ended_may_have_no_name(last):
     log = MemoryLog()
     with Store.open(log=log) as store:
         store.memory("alice").remember("The kettle is blue")
-        log.append(1, log.head(1), Batch(records=[b""], erase=[1]))
-        assert in_a_thread(lambda: store.memory("bob").list().total) == 0
+        log.append(1, log.head(1), Batch(records=[last], erase=[1, 2]))
+        if last:
+            assert in_a_thread(lambda: store.memory("bob").list().total) == 0
+        else:
+            with pytest.raises(Corrupt):
+                store.memory("bob").list()
