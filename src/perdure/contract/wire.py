@@ -205,11 +205,12 @@ def read_certificate(told: Any) -> Certificate:
             "the build that made it, or a newer one",
             field="certificate",
         )
-    times = {"at": _moment, "backups": lambda moments: [_moment(moment) for moment in moments]}
+    plain = dict(told)
     try:
-        plain = {name: times[name](value) if name in times else value for name, value in told.items()}
+        plain["at"] = _moment(plain["at"])
+        plain["backups"] = [_moment(moment) for moment in plain["backups"]]
         return msgspec.convert(plain, Certificate)
-    except (msgspec.ValidationError, TypeError, ValueError, OverflowError) as error:
+    except (msgspec.ValidationError, KeyError, TypeError, ValueError, OverflowError) as error:
         raise InvalidRequest(
             "this is no certificate: a field is missing, unknown or of the wrong type", field="certificate"
         ) from error
