@@ -189,12 +189,12 @@ def _header(log: Log, asked: Asked) -> Header:
 
 def _take_cut(log: Log) -> _Cut:
     """Return where all spaces stood at one moment."""
-    before = _heads(log)
     for _ in range(ATTEMPTS):
+        epoch, heads = log.epoch(), _heads(log)
+        cut = _named(log, heads)
         # Heads only move on: what two looks find alike stood so between them.
-        if (after := _heads(log)) == before:
-            return _named(log, after)
-        before = after
+        if _heads(log) == heads and log.epoch() == epoch:
+            return cut
     with log.writer():
         return _named(log, _heads(log))
 
@@ -250,18 +250,24 @@ def _write_space(log: Log, name: Namespace, cut: _Cut, stream: BinaryIO, *, bloc
 
 def _place(log: Log, name: Namespace, cut: _Cut) -> tuple[int, Head] | None:
     """Return the space's number, and up to which head it is read: that of the cut unless it was erased from."""
-    number, head = cut.heads[name]
-    now = log.head(number)
-    if now.epoch != head.epoch:
-        found = log.find_space(hashed_name(log.secret, name))  # a purge gives spaces other numbers
-        return None if found is None else (found, log.head(found))
-    return number, head if now.erasures == head.erasures else now
+    number: int | None
+    for _ in range(ATTEMPTS):
+        epoch = log.epoch()
+        number, head = cut.heads[name]
+        is_purged = epoch != head.epoch
+        if is_purged:
+            number = log.find_space(hashed_name(log.secret, name))  # spaces have other numbers now
+            if number is None:
+                return None
+        now = log.head(number)
+        if log.epoch() == epoch:
+            return number, head if not is_purged and now.erasures == head.erasures else now
+    raise Busy("the store is being purged again and again; export again")
 
 
 def _is_still(log: Log, place: tuple[int, Head]) -> bool:
     number, head = place
-    now = log.head(number)
-    return (now.epoch, now.erasures) == (head.epoch, head.erasures)
+    return log.head(number).erasures == head.erasures and log.epoch() == head.epoch
 
 
 def _write_records(log: Log, place: tuple[int, Head], stream: BinaryIO, *, blocks: bool) -> _Counted | None:

@@ -123,11 +123,11 @@ def _walk(
     reading.begin(stream)
     try:
         walk.begin(read_header(stream))
-    except InvalidRequest as error:
-        problem = Problem(1, error.message.removeprefix("line 1: "))
+    except Refused as refused:
+        problem = Problem(1, refused.reason)
         if options.dry_run:
             return walk.report((problem,))
-        raise _failed((problem,), "no") from error
+        raise _failed((problem,), "no") from refused
     try:
         for read in read_lines(stream):
             walk.take(read)

@@ -53,28 +53,28 @@ def read_header(stream: BinaryIO) -> Header:
     """Return the header, line 1; the stream then stands at line 2.
 
     Raises:
-        InvalidRequest: it is none, or that of a newer format: nothing of the file can be read.
+        Refused: it is none, or that of a newer format: nothing of the file can be read.
     """
     data = stream.readline(LINE_BYTES_MAX + 1).removeprefix(BOM)
     try:
         told = strict_json(_text(data), field="the header")
     except (Refused, InvalidRequest) as error:
         reason = error.reason if isinstance(error, Refused) else error.message
-        raise InvalidRequest(f"line 1: not the header of an export: {reason}") from error
+        raise Refused(f"not the header of an export: {reason}") from error
     if not isinstance(told, dict) or told.get("format") != FORMAT:
-        raise InvalidRequest(f'line 1: not the header of an export, which has the format "{FORMAT}"')
+        raise Refused(f'not the header of an export, which has the format "{FORMAT}"')
     found = told.get("version")
     if type(found) is not int or found < 1:
-        raise InvalidRequest("line 1: the header's version must be an integer from 1 on")
+        raise Refused("the header's version must be an integer from 1 on")
     if found > VERSION:
-        raise InvalidRequest(
-            f"line 1: the file has format version {shown_number(found)}, this build reads up to {VERSION}: import it "
+        raise Refused(
+            f"the file has format version {shown_number(found)}, this build reads up to {VERSION}: import it "
             "with a newer build; nothing was read"
         )
     try:
         return decode_header(data)
     except (msgspec.MsgspecError, RecursionError) as error:
-        raise InvalidRequest(f"line 1: {_reason(error)}") from error
+        raise Refused(_reason(error)) from error
 
 
 def read_lines(stream: BinaryIO) -> Iterator[Read]:

@@ -102,8 +102,10 @@ def opened(source: Source) -> Iterator[BinaryIO]:
                 yield stream
         elif hasattr(source, "readline"):
             yield cast(BinaryIO, source)
-        else:
+        elif isinstance(source, Iterable):
             yield io.BufferedReader(_Joined(_pieces(source)))
+        else:
+            raise _no_source(source)
     except OSError as error:
         raise Unavailable(f"the file cannot be read: {error.strerror}") from error
 
@@ -123,11 +125,15 @@ def _open(path: Path) -> BinaryIO:
 def _pieces(source: Iterable[bytes]) -> Iterator[bytes]:
     for piece in source:
         if not isinstance(piece, bytes):
-            raise InvalidRequest(
-                f"source must be a path, a binary stream or pieces of bytes, got {type(piece).__name__}",
-                field="source",
-            )
+            raise _no_source(piece)
         yield piece
+
+
+def _no_source(told: object) -> InvalidRequest:
+    return InvalidRequest(
+        f"source must be a path, a binary stream or pieces of bytes, got {type(told).__name__}",
+        field="source",
+    )
 
 
 def size_of(stream: BinaryIO) -> int:
