@@ -191,7 +191,10 @@ def _take_cut(log: Log) -> _Cut:
     """Return where all spaces stood at one moment."""
     for _ in range(ATTEMPTS):
         epoch, heads = log.epoch(), _heads(log)
-        cut = _named(log, heads)
+        try:
+            cut = _named(log, heads)
+        except Moved:
+            continue
         # Heads only move on: what two looks find alike stood so between them.
         if _heads(log) == heads and log.epoch() == epoch:
             return cut
