@@ -35,7 +35,7 @@ def test_every_command_of_the_page_gives_what_is_shown(run):
 
 
 def test_the_python_of_the_page_on_imports_runs():
-    assert run_page(HOWTO / "import.md") == 2
+    assert run_page(HOWTO / "import.md") == 3
 
 
 @pytest.mark.parametrize(
