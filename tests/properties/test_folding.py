@@ -125,6 +125,12 @@ def a_record(random: Chooser, found: Histories, at: int) -> None:
                 (HideRecord((one, other), at), HideRecord((found.kept[one],), at)),
                 (UseRecord((other, one), b"", at), UseRecord((found.kept[one],), b"", at)),
                 (HideRecord((other,), at), None),
+                (
+                    ReceiptRecord("correct", b"both", b"r", (ReceiptItem(one, "created", "", (other,)),), at),
+                    ReceiptRecord(
+                        "correct", b"both", b"r", (ReceiptItem(found.kept[one], "created", ""),), at
+                    ),
+                ),
                 (ReceiptRecord("end", b"lost key", b"", (), at, lost=True), None),
             )
         )
@@ -194,6 +200,65 @@ def test_what_is_folded_is_what_a_space_that_never_held_the_forgotten_facts_fold
     assert first == folded(found.second)
     check_dense(first)
     assert folded(first) == first
+
+
+def meaning(records: Sequence[Record | None]) -> dict[str, Any]:
+    """What records say together, each thing as it was said last; in the order in which it came to hold."""
+    said: dict[str, Any] = {name: {} for name in ("annotations", "links", "receipts", "hidden", "blocks")}
+    said |= {"told": set(), "facts": [], "ends": [], "uses": []}
+    for record in records:
+        if isinstance(record, FactRecord):
+            said["facts"].append(record)
+        elif isinstance(record, EndRecord):
+            said["ends"].append(record)
+        elif isinstance(record, UseRecord):
+            said["uses"].append(record)
+        elif isinstance(record, AnnotationRecord):
+            said["annotations"][record.number] = record
+        elif isinstance(record, LinkRecord):
+            pair = (record.newer, record.older)
+            said["links"].pop((*pair, record.corrects), None)
+            said["links"][(*pair, record.corrects)] = (record.effective_at, record.known_from)
+            said["told"] |= {pair} if record.told else set()
+        elif isinstance(record, ReceiptRecord):
+            said["receipts"].pop(record.key, None)
+            if not record.lost:
+                said["receipts"][record.key] = record
+        elif isinstance(record, HideRecord):
+            for number in record.numbers:
+                said["hidden"].setdefault(number, record.recorded_at)
+        elif isinstance(record, RestoreRecord):
+            for number in record.numbers:
+                said["hidden"].pop(number, None)
+        elif isinstance(record, BlockRecord):
+            for digest in record.digests:
+                said["blocks"].setdefault((digest, record.key), record.recorded_at)
+        elif isinstance(record, UnblockRecord):
+            said["blocks"] = {
+                place: at for place, at in said["blocks"].items() if place[0] not in record.digests
+            }
+    return {name: list(value.items()) if isinstance(value, dict) else value for name, value in said.items()}
+
+
+@given(histories())
+@settings(max_examples=150, deadline=None)
+def test_folding_changes_nothing_of_what_the_records_say_and_says_each_thing_once(found):
+    kept = folded(found.second)
+    said = meaning(kept)
+    assert said == meaning(found.second)
+    counts = [sum(isinstance(record, kind) for record in kept) for kind in (AnnotationRecord, LinkRecord)]
+    assert counts == [len(said["annotations"]), len(said["links"])]
+    assert sum(isinstance(record, ReceiptRecord) for record in kept) == len(said["receipts"])
+    hidden = [number for record in kept if isinstance(record, HideRecord) for number in record.numbers]
+    blocked = [(d, record.key) for record in kept if isinstance(record, BlockRecord) for d in record.digests]
+    assert hidden == [number for number, _ in said["hidden"]]
+    assert blocked == [place for place, _ in said["blocks"]]
+
+
+def test_that_a_caller_told_a_link_is_kept_with_the_link_that_took_its_place():
+    facts = [FactRecord(n, f"{n}", "words", 1) for n in range(2)]
+    links = [LinkRecord(1, 0, False, None, 2, told=True), LinkRecord(1, 0, False, 5, 3)]
+    assert folded([FIRST, *facts, *links])[3:] == [LinkRecord(1, 0, False, 5, 3, told=True)]
 
 
 @given(histories(), st.integers(0, 1_000))
