@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from perdure.cli.about import DEFAULT
-from perdure.cli.failures import Failed
+from perdure.cli.failures import Failed, complain
 from perdure.cli.previews import ask, count_of
 from perdure.cli.progress import progress_bar
 from perdure.cli.screen import Screen, print_json
@@ -49,6 +49,8 @@ def erase(
             'principal is missing: name whose memories to erase (--principal "" for the one without a name)',
             field="principal",
         )
+    if not dry_run and not session.has_store():
+        raise Failed(ABSENT)
     whose: dict[str, Any] = {"principal": session.principal, "scope": session.scope}
     with session.store() as store, certificate_file(certificate, dry_run=dry_run) as keep:
         preview = store.erase(**whose, dry_run=True)
@@ -103,7 +105,11 @@ def certificate_file(name: str | None, *, dry_run: bool = False) -> Iterator[Any
     """Yield what writes a certificate to the new file of this name; where none was asked for, it does nothing.
 
     The file is made before anything is erased, so that the certificate is not lost for want of a place. A
-    failure takes an empty one away again; the certificate of an erasure whose purge failed is kept.
+    failure takes an empty one away again; the certificate of an erasure whose purge failed is kept. Where what
+    was asked for erases nothing, the file goes too, and a line on standard error says so.
+
+    Raises:
+        Failed: the certificate could not be written; it is in the error's details, and on standard error.
     """
     if name is None or dry_run:
         yield lambda certificate: None
@@ -124,24 +130,38 @@ def certificate_file(name: str | None, *, dry_run: bool = False) -> Iterator[Any
         ) from error
 
     def keep(certificate: Certificate | None) -> None:
-        if certificate is not None:
+        if certificate is None:
+            complain("nothing was erased by this call, so there is no certificate")
+        else:
             _write(path, certificate_object(certificate))
 
     try:
         yield keep
     except PerdureError as error:
-        if "certificate" in error.details:
-            _write(path, error.details["certificate"])
+        if "certificate" in error.details and not isinstance(error, Failed):
+            with suppress(Failed):  # the error itself says more, and has the certificate
+                _write(path, error.details["certificate"])
         raise
     finally:
-        if not path.stat().st_size:
-            path.unlink()
+        with suppress(OSError):
+            if not path.stat().st_size:
+                path.unlink()
 
 
 def _write(path: Path, told: dict[str, Any]) -> None:
     import json  # noqa: PLC0415
 
-    path.write_text(json.dumps(told, indent=2) + "\n", encoding="utf-8")
+    try:
+        path.write_text(json.dumps(told, indent=2) + "\n", encoding="utf-8")
+    except OSError as error:
+        with suppress(OSError):
+            path.write_bytes(b"")  # half a certificate is none
+        complain(f"the certificate: {json.dumps(told)}")
+        raise Failed(
+            f"what was to be erased is, but its certificate could not be written ({error.strerror}): keep the one "
+            "shown here",
+            certificate=told,
+        ) from error
 
 
 def _show(screen: Screen, spaces: tuple[Namespace, ...], facts: int, *, done: bool = False) -> None:
