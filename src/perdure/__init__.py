@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     )
     from perdure.memory.config import Limits, MemoryConfig
     from perdure.model.certificate import Certificate, Step
-    from perdure.model.document import Document, DocumentHit
+    from perdure.model.document import Deleted, Document, DocumentHit
     from perdure.model.fact import End, Fact, Source
     from perdure.model.finding import Finding, Salvaged, Verified
     from perdure.model.hit import Explanation, Hit
@@ -59,6 +59,7 @@ _HOMES = {
     "Conflict": "errors",
     "Consolidated": "model.replies",
     "Corrupt": "errors",
+    "Deleted": "model.document",
     "Document": "model.document",
     "DocumentHit": "model.document",
     "End": "model.fact",
@@ -108,6 +109,7 @@ __all__ = [
     "Conflict",
     "Consolidated",
     "Corrupt",
+    "Deleted",
     "Document",
     "DocumentHit",
     "End",

@@ -85,7 +85,7 @@ def test_receipts_pages_and_feeds_have_their_keys(memory):
     told = plain(wire.remembered_object(memory.remember("x", id="x")))
     assert told == {
         "id": "x", "outcome": "created", "created": True, "status": "current", "reason": None,
-        "ingestTime": DAY_MS, "supersedes": [], "supersededBy": [],
+        "ingestTime": DAY_MS, "supersedes": [], "supersededBy": [], "pending": False,
     }  # fmt: skip
     page = plain(wire.page_object(memory.list(limit=1), wire.fact_object))
     assert list(page) == ["items", "total", "hasMore", "cursor"]
@@ -101,7 +101,7 @@ def test_receipts_pages_and_feeds_have_their_keys(memory):
         "pending", "backups", "outside", "seal",
     ]  # fmt: skip
     assert plain(wire.consolidated_object(memory.consolidate())) == {
-        "created": [], "forgotten": [], "dryRun": True,
+        "created": [], "forgotten": [], "dryRun": True, "pending": False,
     }  # fmt: skip
 
 
@@ -155,7 +155,7 @@ def test_nothing_inside_the_details_of_an_error_is_null():
     "kind", [k for k in vars(errors).values() if isinstance(k, type) and issubclass(k, errors.PerdureError)]
 )
 def test_every_error_has_a_wire_form(kind):
-    options = {"kind": "id"} if kind is errors.Conflict else {}
+    options = {errors.Conflict: {"kind": "id"}, errors.ImportFailed: {"committed": "no"}}.get(kind, {})
     error = kind("work", 5) if kind is errors.QueryLimit else kind("a message", **options)
     told = plain(wire.error_object(error))["error"]
     assert (told["code"], told["message"]) == (kind.code, str(error))

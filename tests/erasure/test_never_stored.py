@@ -111,7 +111,7 @@ def test_what_was_asked_is_in_no_file_and_no_log_line(store, tmp_path, caplog):
     memory.forget(ids=[MARKER], block=True)
     memory.restore([MARKER])
     memory.unblock(ids=[MARKER], texts=[MARKER])
-    assert documents.delete(MARKER) is False
+    assert documents.delete(MARKER).deleted is False
     store.close()
     assert MARKER not in caplog.text
     assert holders(tmp_path / "store", MARKER) == {}

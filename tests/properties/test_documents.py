@@ -281,7 +281,7 @@ class DocumentMachine(RuleBasedStateMachine):
 
     @rule(id_=ids, if_version=versions)
     def delete(self, id_, if_version):
-        got = answer(lambda: self.documents.delete(id_, if_version=if_version))
+        got = answer(lambda: self.documents.delete(id_, if_version=if_version).deleted)
         assert got == self.model.delete(id_, if_version)
 
     @rule(id_=ids)

@@ -130,6 +130,7 @@ def remembered_object(reply: Remembered) -> JsonObject:
         "ingestTime": _millis(reply.ingest_time),
         "supersedes": list(reply.supersedes),
         "supersededBy": list(reply.superseded_by),
+        "pending": reply.pending,
     }
 
 
@@ -227,6 +228,7 @@ def consolidated_object(reply: Consolidated) -> JsonObject:
         "created": list(reply.created),
         "forgotten": list(reply.forgotten),
         "dryRun": reply.dry_run,
+        "pending": reply.pending,
     }
 
 

@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
+
 from perdure.base.canonical import checked_text
 from perdure.base.ids import checked_id
 from perdure.contract import limits
 from perdure.documents.index import DocumentIndex
 from perdure.documents.putting import checked_version, content_of, plan_delete, plan_put
 from perdure.documents.reading import Reading
-from perdure.model.document import Document, DocumentHit, Put
+from perdure.model.document import Deleted, Document, DocumentHit, Put
 from perdure.model.replies import Page
 from perdure.planning import checks
+from perdure.planning.certificates import Removed, conclude
 from perdure.planning.questions import checked_filter, checked_query
 from perdure.planning.receipts import Keyed
 from perdure.search.query import Budget
@@ -83,27 +86,42 @@ class Documents:
                 draft, content, keyed, if_version=wanted, replace_facts=self._replace_facts
             ),
         )
-        if reply.outcome == "replaced":
-            self._space.log.scrub()
-        return reply
+        if reply.outcome != "replaced":
+            return reply
+        return msgspec.structs.replace(reply, pending=not self._space.log.scrub())
 
-    def delete(self, id: str, *, if_version: int | None = None, idempotency_key: str | None = None) -> bool:
+    def delete(
+        self,
+        id: str,
+        *,
+        if_version: int | None = None,
+        purge: bool | None = False,
+        idempotency_key: str | None = None,
+    ) -> Deleted:
         """Erase the document or fact of that id, as a forget of the id does; say whether there was one.
 
         A retry under the same idempotency key gives the first answer and erases nothing that was put since.
 
+        Args:
+            if_version: only if the id is at this version; 0: only if it is free. None: in any case.
+            purge: rewrite the whole store afterwards, as `Store.purge` does.
+
         Raises:
             InvalidRequest: a field is malformed.
+            Busy, StorageFull: the purge could not be done. The document is erased, and the same call purges.
             Conflict: kind "version": the id is not at `if_version` (an absent one is at 0), or "idempotency":
                 the key stands for another request.
         """
         named, wanted = checked_id(id), checked_version(if_version)
         key = checks.checked_idempotency_key(idempotency_key)
         keyed = Keyed("delete", key, _at_version(wanted) + named.encode(), self._receipt_days)
-        found = self._space.write(lambda draft: plan_delete(draft, named, keyed, if_version=wanted))
-        # Also when there was none: an earlier erasure's last step may still be waiting.
-        self._space.log.scrub()
-        return found
+        purge, log = checks.checked_flag(purge, "purge"), self._space.log
+        found, removed, at = self._space.write(
+            lambda draft: plan_delete(draft, named, keyed, if_version=wanted)
+        )
+        done = conclude(log, "forget", removed or Removed(log.secret), at, purge=purge)
+        certificate = None if removed is None else done.certificate
+        return Deleted(found, done.purged is not None, done.pending, certificate)
 
     def has(self, id: str) -> bool:
         """Whether a document or fact of that id can be read."""

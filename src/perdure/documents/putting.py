@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from perdure.base.canonical import canonical_json, decode_json
 from perdure.base.ids import checked_id
@@ -17,8 +17,9 @@ from perdure.model.document import Put
 from perdure.model.status import Status
 from perdure.planning import checks
 from perdure.planning.blocks import refuse_blocked
+from perdure.planning.certificates import Removed
 from perdure.planning.receipts import Keyed
-from perdure.planning.removing import remove
+from perdure.planning.removing import remove, remove_certified
 from perdure.space.apply import units_of
 from perdure.space.draft import Draft
 
@@ -105,17 +106,24 @@ def plan_put(
     return Put(content.id, outcome, version + 1)
 
 
-def plan_delete(draft: Draft, id_: str, keyed: Keyed, *, if_version: int | None) -> bool:
-    """Plan the removal of a document or fact, hidden ones included; say whether there was one."""
+class PlannedDelete(NamedTuple):
+    """Whether there was a document or fact, what is erased of it (None for the replay of a key), and now."""
+
+    found: bool
+    removed: Removed | None
+    at: int
+
+
+def plan_delete(draft: Draft, id_: str, keyed: Keyed, *, if_version: int | None) -> PlannedDelete:
+    """Plan the removal of a document or fact, hidden ones included."""
     if keyed.find(draft) is not None:
-        return keyed.count > 0
+        return PlannedDelete(keyed.count > 0, None, draft.now)
     number = draft.find_number(id_)
     _check_version(draft, number, if_version)
-    if number is not None:
-        remove(draft, [number])
+    removed = remove_certified(draft, [] if number is None else [number])
     # The answer is a number: an item would name what is gone.
     keyed.keep(draft, (), count=int(number is not None))
-    return number is not None
+    return PlannedDelete(number is not None, removed, draft.now)
 
 
 def version_of(draft: Draft, number: int | None) -> int:

@@ -150,8 +150,8 @@ class Memory:
         request = b"" if key is None else b"\0".join(identity_bytes(telling) for telling in tellings)
         keyed = self._keyed(operation, key, request)
         replies = self._write(lambda draft: plan_remember(draft, tellings, self._rules, keyed))
-        if any(reply.outcome == "replaced" for reply in replies):
-            self._space.log.scrub()
+        if any(reply.outcome == "replaced" for reply in replies) and not self._space.log.scrub():
+            replies = [_pending(reply) for reply in replies]
         self._notifier.remembered([r.id for r in replies if r.created and r.id is not None])
         return replies
 
@@ -588,7 +588,7 @@ class Memory:
         keyed = self._keyed("consolidate", idempotency_key, request)
         reply, is_first = self._write(lambda draft: plan_consolidate(draft, rules, keyed), alone=True)
         if allow_destructive and not dry_run:
-            self._space.log.scrub()
+            reply = msgspec.structs.replace(reply, pending=not self._space.log.scrub())
         if is_first and not dry_run:
             self._notifier.remembered(reply.created)
             self._notifier.forgotten(reply.forgotten)
@@ -631,6 +631,10 @@ class Memory:
     def _write(self, plan: Callable[[Draft], T], *, alone: bool = False) -> T:
         self._notifier.refuse_inside()
         return self._space.write(plan, alone=alone)
+
+
+def _pending(reply: Remembered) -> Remembered:
+    return msgspec.structs.replace(reply, pending=reply.outcome == "replaced")
 
 
 def _given(**told: Any) -> dict[str, Any]:

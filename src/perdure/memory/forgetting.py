@@ -10,12 +10,11 @@ from perdure.log.protocol import Log
 from perdure.log.records import BlockRecord, HideRecord, ReceiptItem, RestoreRecord, UnblockRecord
 from perdure.memory.scopes import Scope
 from perdure.memory.slots import policy_links
-from perdure.model.namespace import Namespace
 from perdure.model.replies import Forgotten
 from perdure.planning.blocks import id_block, id_blocks, text_block, text_blocks
 from perdure.planning.certificates import Removed, conclude
 from perdure.planning.receipts import Keyed
-from perdure.planning.removing import remove
+from perdure.planning.removing import remove_certified
 from perdure.policies.supersession import SupersessionPolicy
 from perdure.space.draft import Draft
 from perdure.temporal.links import component, relinks
@@ -68,7 +67,7 @@ def plan_forget(draft: Draft, scope: Scope, rules: ForgetRules, keyed: Keyed) ->
     keyed.keep(draft, _items(found) if rules.soft else ())
     if rules.soft:
         return Planned(ids, None, is_first=True, at=draft.now)
-    return Planned(ids, _remove(draft, found), is_first=True, at=draft.now)
+    return Planned(ids, remove_certified(draft, found), is_first=True, at=draft.now)
 
 
 def receipt_of(log: Log, planned: Planned, rules: ForgetRules) -> Forgotten:
@@ -80,18 +79,6 @@ def receipt_of(log: Log, planned: Planned, rules: ForgetRules) -> Forgotten:
     pending, purged, certificate = conclude(log, "forget", removed, planned.at, purge=rules.purge)
     known = None if planned.removed is None else certificate
     return Forgotten(ids, (), False, purged is not None, pending, known)
-
-
-def _remove(draft: Draft, numbers: Sequence[int]) -> Removed:
-    removed = Removed(draft.secret)
-    settings = draft.state.settings
-    namespace = Namespace(settings.principal, settings.scope)
-    for number in numbers:
-        removed.add(namespace, draft.fact(number))
-    if numbers:
-        remove(draft, numbers)
-    removed.records = len(draft.erased)
-    return removed
 
 
 def _ids(draft: Draft, numbers: Sequence[int]) -> tuple[str, ...]:

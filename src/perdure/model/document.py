@@ -6,6 +6,8 @@ from typing import Any
 
 import msgspec
 
+from perdure.model.certificate import Certificate
+
 
 class Document(msgspec.Struct, frozen=True):
     """A stored document. `version` is 1 at creation and grows by 1 with each replacement.
@@ -36,8 +38,28 @@ class DocumentHit(msgspec.Struct, frozen=True):
 
 
 class Put(msgspec.Struct, frozen=True):
-    """The outcome of a put: `created` or `replaced`, with the document's version now."""
+    """The outcome of a put: `created`, `existing` or `replaced`, with the document's version now.
+
+    `pending` is True while something keeps what was replaced from leaving the last file; the next operation on
+    the store finishes it.
+    """
 
     id: str
     outcome: str
     version: int
+    pending: bool = False
+
+
+class Deleted(msgspec.Struct, frozen=True):
+    """The receipt of a delete, true in a condition where there was something to delete.
+
+    `pending` and `purged` as in `Forgotten`. `certificate` is None for the replay of an idempotency key.
+    """
+
+    deleted: bool
+    purged: bool = False
+    pending: bool = False
+    certificate: Certificate | None = None
+
+    def __bool__(self) -> bool:
+        return self.deleted

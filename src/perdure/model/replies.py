@@ -19,7 +19,9 @@ class Remembered(msgspec.Struct, frozen=True):
     """The receipt of one remembered fact. `id` is None only when it was refused.
 
     `created` is True for created and replaced. `reason` says, where the outcome may surprise, why
-    and what to do. `supersedes` and `superseded_by` are the ids linked by this telling, sorted.
+    and what to do. `supersedes` and `superseded_by` are the ids linked by this telling, sorted. `pending`
+    is True while something keeps what a replacement erased from leaving the last file; the next operation
+    on the store finishes it.
     """
 
     id: str | None
@@ -30,6 +32,7 @@ class Remembered(msgspec.Struct, frozen=True):
     ingest_time: datetime | None
     supersedes: tuple[str, ...]
     superseded_by: tuple[str, ...]
+    pending: bool = False
 
 
 class Forgotten(msgspec.Struct, frozen=True):
@@ -80,12 +83,13 @@ class Consolidated(msgspec.Struct, frozen=True):
     """The receipt of a consolidation; a dry run names what a real one would add and remove.
 
     `created` are the ids of the new facts in the order of the plan, `forgotten` those of removed sources,
-    sorted.
+    sorted. `pending` as in `Forgotten`.
     """
 
     created: tuple[str, ...]
     forgotten: tuple[str, ...]
     dry_run: bool
+    pending: bool = False
 
 
 class Page(msgspec.Struct, Generic[T], frozen=True):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
+from perdure.model.namespace import Namespace
+from perdure.planning.certificates import Removed
 from perdure.planning.receipts import lose_receipts
 from perdure.space.draft import Deferred, Draft
 from perdure.temporal.links import relinks
@@ -28,3 +30,16 @@ def remove(draft: Draft, numbers: Iterable[int], *, replaced: bool = False) -> N
     lose_receipts(draft, gone)
     for link in bridges:
         draft.add_link(link)
+
+
+def remove_certified(draft: Draft, numbers: Sequence[int]) -> Removed:
+    """Remove facts as `remove` does; return what goes, for a certificate."""
+    removed, before = Removed(draft.secret), len(draft.erased)
+    settings = draft.state.settings
+    namespace = Namespace(settings.principal, settings.scope)
+    for number in numbers:
+        removed.add(namespace, draft.fact(number))
+    if numbers:
+        remove(draft, numbers)
+    removed.records = len(draft.erased) - before
+    return removed

@@ -67,13 +67,23 @@ def test_every_version_goes_along_where_that_is_asked_for(run, one):
 
 def test_a_read_of_what_would_go_makes_no_store(run, store_path):
     assert run("apply-forgetting").code == 0
-    assert run("consolidate", "--json").json == {"created": [], "forgotten": [], "dryRun": True}
+    assert run("consolidate", "--json").json == {
+        "created": [],
+        "forgotten": [],
+        "dryRun": True,
+        "pending": False,
+    }
     assert not store_path.exists()
 
 
 @pytest.mark.usefixtures("three")
 def test_a_configuration_that_merges_nothing_merges_nothing(run):
-    assert run("consolidate", "--apply", "--json").json == {"created": [], "forgotten": [], "dryRun": False}
+    assert run("consolidate", "--apply", "--json").json == {
+        "created": [],
+        "forgotten": [],
+        "dryRun": False,
+        "pending": False,
+    }
     assert len(texts(run("list", "--json"))) == 3
 
 

@@ -12,7 +12,7 @@ def test_remember_answers_with_the_receipt(run):
     assert outcome.code == 0
     (receipt,) = outcome.json["remembered"]
     assert list(receipt) == [
-        "id", "outcome", "created", "status", "reason", "ingestTime", "supersedes", "supersededBy",
+        "id", "outcome", "created", "status", "reason", "ingestTime", "supersedes", "supersededBy", "pending",
     ]  # fmt: skip
     assert (receipt["id"], receipt["outcome"], receipt["status"]) == ("a", "created", "current")
     assert isinstance(receipt["ingestTime"], int)

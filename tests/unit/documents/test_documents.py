@@ -286,8 +286,8 @@ def test_putting_a_hidden_document_replaces_it_so_that_it_is_there_afterwards(do
 
 def test_delete_erases_once_and_says_whether_there_was_something(documents):
     documents.put("a", LONG)
-    assert documents.delete("a") is True
-    assert documents.delete("a") is False
+    assert documents.delete("a").deleted is True
+    assert documents.delete("a").deleted is False
     assert not documents.has("a")
     assert documents.search("needle") == []
     assert (documents.index.unit_count, documents.index.total_length, documents.index.terms()) == (0, 0, 0)
@@ -302,22 +302,22 @@ def test_delete_goes_ahead_only_at_the_version_it_names(documents, memory):
         assert refused.value.details["current"] == 1
     assert documents.delete("a", if_version=1)
     assert documents.delete("f", if_version=1)
-    assert documents.delete("a", if_version=0) is False
+    assert documents.delete("a", if_version=0).deleted is False
     with pytest.raises(Conflict):
         documents.delete("a", if_version=1)
 
 
 def test_a_retried_delete_gives_the_first_answer_and_erases_nothing_anew(store, documents):
     documents.put("a", "one")
-    assert documents.delete("a", idempotency_key="k") is True
+    assert documents.delete("a", idempotency_key="k").deleted is True
     documents.put("a", "two")
     records = store.stats().records
-    assert documents.delete("a", idempotency_key="k") is True
+    assert documents.delete("a", idempotency_key="k").deleted is True
     assert store.stats().records == records
     assert documents.get("a").text == "two"
-    assert documents.delete("b", idempotency_key="none") is False
+    assert documents.delete("b", idempotency_key="none").deleted is False
     documents.put("b", "one")
-    assert documents.delete("b", idempotency_key="none") is False
+    assert documents.delete("b", idempotency_key="none").deleted is False
     assert documents.has("b")
     assert documents.delete("b", idempotency_key="another")
 
