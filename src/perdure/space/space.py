@@ -331,8 +331,13 @@ class Space:
 
     def _lead(self, group: Sequence[Request[object]]) -> None:
         try:
-            with self.log.writer():
-                self._write_group(group)
+            for last in (False, False, True):
+                with self.log.writer():
+                    if last or self._is_near():
+                        self._write_group(group)
+                        break
+                # Loading takes its time, and after a purge every process has to: others may write meanwhile.
+                self._fresh_view()
         except Exception as error:  # noqa: BLE001 - raised again on the threads that wait for it
             _fail(group, error)
         except BaseException:  # raised again: an interrupt of the leader must not leave the others waiting
@@ -341,6 +346,11 @@ class Space:
         finally:
             for request in group:
                 request.done = True
+
+    def _is_near(self) -> bool:
+        """Whether little or nothing has to be read before a write can be planned."""
+        view, number = self._view, self._number
+        return view is not None and (number is None or _continues(view[0], self.log.head(number)))
 
     def _write_group(self, group: Sequence[Request[object]]) -> None:
         while group:
