@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from erasure.pairs import History, Pair, Side, a_history, kept_bytes
-from perdure import MemoryConfig
+from erasure.pairs import SECRET, History, Pair, Side, a_history, kept_bytes
+from perdure import ManualClock, MemoryConfig, Store
 from properties.strategies import Drawn
 
 
@@ -106,3 +106,18 @@ def test_without_a_purge_the_bytes_tell_stores_apart_as_the_comparison_notices(t
             side.memory.forget(ids=["S0"])
         side.store.close()
     assert kept_bytes(tmp_path / "first") != kept_bytes(tmp_path / "second")
+
+
+def test_nothing_tells_that_a_memory_was_there_earlier_than_what_is_left_of_it(tmp_path):
+    for name, first in (("held", True), ("never", False)):
+        clock = ManualClock("2026-01-01T00:00:00Z")
+        with Store.open(tmp_path / name, secret=SECRET, clock=clock) as store:
+            ann, bob = store.memory("ann"), store.memory("bob")
+            if first:
+                ann.remember("The secret is in the quokka", id="secret")
+            bob.remember("Bob has a kettle")
+            ann.remember("Ann has a teapot")
+            if first:
+                ann.forget(ids=["secret"])
+            store.purge()
+    assert kept_bytes(tmp_path / "held") == kept_bytes(tmp_path / "never")

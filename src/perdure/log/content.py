@@ -8,7 +8,16 @@ from typing import NamedTuple
 import msgspec
 
 from perdure.errors import Conflict, Corrupt, InvalidRequest, Moved, NotFound
-from perdure.log.digests import ERASED_CHECK, advance, checksum, checksums, digest_bytes, digest_sum
+from perdure.log.digests import (
+    ERASED_CHECK,
+    advance,
+    checksum,
+    checksums,
+    digest_bytes,
+    digest_sum,
+    purged_order,
+    stored_key,
+)
 from perdure.log.protocol import EMPTY, Batch, Entry, Finding, Head, Progress, Rewrite, Rewritten
 
 
@@ -109,7 +118,7 @@ def plan_append(content: Content, number: int, expected: Head, batch: Batch, era
 
 
 def purged_content(content: Content, rewrite: Rewrite, progress: Progress | None = None) -> Content:
-    """Return what a purge leaves of a content: dense, of the next epoch, in the order that there was.
+    """Return what a purge leaves of a content: dense, of the next epoch, spaces in `purged_order`.
 
     Raises:
         Corrupt: a row is damaged, or the rows of a space do not add up to its head.
@@ -118,7 +127,9 @@ def purged_content(content: Content, rewrite: Rewrite, progress: Progress | None
     purged = Content(content.secret, epoch=content.epoch + 1)
     total = sum(len(space.rows) for space in content.spaces)
     done = 0
-    for number, space in enumerate(content.spaces, 1):
+    stored = {number: stored_key(0, name) for number, name in names.items()}
+    for number in purged_order(stored, range(1, len(content.spaces) + 1)):
+        space = content.space(number)
         check_digest(number, content.secret, space.head, space.rows)
         kept = list(rewrite(number, lambda number=number, rows=space.rows: entries(number, 0, rows)))  # type: ignore[misc]
         if kept:

@@ -6,7 +6,7 @@ hash per live record, so that adding or erasing a record costs one hash whatever
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from hashlib import blake2b
 from struct import Struct
 
@@ -19,6 +19,7 @@ ERASED_CHECK = bytes(CHECK_BYTES)  # beside zeroed bytes: the mark of an erased 
 _MODULUS = 1 << (8 * DIGEST_BYTES)
 _FEW = 32  # below this many, adding integers is faster than adding columns of an array
 _number = Struct("<Q").pack
+_key_place = Struct("<QQQQ").pack
 place = Struct("<QQ").pack  # (space, seq) as a checksum begins with them
 # Copying a hash costs less than making one, and with a key saves hashing that key again.
 new_check = blake2b(digest_size=CHECK_BYTES).copy
@@ -116,3 +117,20 @@ def check_key(key: bytes, *, field: str) -> None:
     if type(key) is not bytes or len(key) != KEY_BYTES:
         size = f"{len(key)} bytes" if isinstance(key, bytes) else type(key).__name__
         raise InvalidRequest(f"{field} must hold hashes of {KEY_BYTES} bytes, got {size}", field=field)
+
+
+def stored_key(space: int, key: bytes) -> bytes:
+    """Return the form in which a log holds a caller's hash: spaces do not share their hashes.
+
+    Names of spaces are kept under space 0, which never exists.
+    """
+    return blake2b(_key_place(space, 0, 0, 0) + key, digest_size=CHECK_BYTES).digest()
+
+
+def purged_order(names: Mapping[int, bytes], spaces: Iterable[int]) -> list[int]:
+    """Return spaces in the order that a purge gives them: of their names' stored forms.
+
+    Any order that tells when spaces were made would tell of what was forgotten. The spaces without a name
+    come last, as they were.
+    """
+    return sorted(spaces, key=lambda space: (space not in names, names.get(space, b""), space))

@@ -200,9 +200,10 @@ class Log(Protocol):
     def purge(self, rewrite: Rewrite, progress: Progress | None = None) -> Purged:
         """Rewrite the store so that nothing is left of what was erased, not even its places.
 
-        For every space in order, `rewrite` gives the records that it holds from now on. A space that is left
-        with none is gone, and its name with it. Spaces and their records are numbered without gaps again, the
-        epoch is one more, caches are dropped; equal records in equal spaces give equal files, whatever was
+        For every space `rewrite` gives the records that it holds from now on. A space that is left with none is
+        gone, and its name with it. Records keep their order; spaces take that of their names' keyed hashes, so
+        that nothing tells which came first; both are numbered without gaps again. The epoch is one more, caches
+        are dropped; equal records in equal spaces give equal files, whatever was
         there before. Holds the writer's turn; reads go on meanwhile. All or nothing: a failure, of `rewrite`
         too, leaves the store as it was. Runs also when nothing was erased.
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import apsw
 
 from perdure.errors import Conflict, Corrupt, InvalidRequest, Moved, NotFound, Unavailable
-from perdure.log.digests import ERASED_CHECK, check_batch, check_key, digest_bytes, digest_sum
+from perdure.log.digests import ERASED_CHECK, check_batch, check_key, digest_bytes, digest_sum, stored_key
 from perdure.log.disk import make_directory, warn_of_network
 from perdure.log.protocol import EMPTY, Batch, Cached, Entry, Finding, Head, Progress, Purged, Rewrite
 from perdure.log.sqlite import caches
@@ -35,7 +35,6 @@ from perdure.log.sqlite.reading import (
     points,
     read_head,
     read_rows,
-    stored_key,
     verified_points,
     verified_rows,
 )

@@ -20,7 +20,7 @@ from itertools import islice
 import apsw
 
 from perdure.errors import Corrupt
-from perdure.log.digests import advance, checksums
+from perdure.log.digests import advance, checksums, purged_order, stored_key
 from perdure.log.disk import sync_directory, sync_file
 from perdure.log.protocol import EMPTY, Entry, Head, Progress, Purged, Read, Rewrite, Rewritten
 from perdure.log.sqlite.access import Access
@@ -29,7 +29,7 @@ from perdure.log.sqlite.connections import rows_of
 from perdure.log.sqlite.creation import create_generation
 from perdure.log.sqlite.failures import DriverError, translated
 from perdure.log.sqlite.files import HighWater
-from perdure.log.sqlite.reading import HEADS, head_check, parsed_head, stored_key
+from perdure.log.sqlite.reading import HEADS, head_check, parsed_head
 from perdure.log.sqlite.seals import Keyring
 from perdure.log.sqlite.state import read_state
 
@@ -116,7 +116,8 @@ def _build(
     building = _Building(access.secret)
 
     def fill(db: apsw.Connection) -> None:
-        for space, head in source.heads.items():
+        for space in purged_order(source.names, source.heads):
+            head = source.heads[space]
             again: Read = partial(read, space, head)
             building.add_space(db, source.names.get(space), space, again, rewrite(space, again))
         building.put_keys(db)
@@ -135,7 +136,7 @@ def _build(
 
 
 class _Building:
-    """The rows of a generation in the making: everything in the order of spaces and records, without gaps."""
+    """The rows of a generation in the making: everything in the order of the spaces' names and of records, without gaps."""
 
     def __init__(self, secret: bytes) -> None:
         self._secret = secret

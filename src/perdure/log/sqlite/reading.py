@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import apsw
 
 from perdure.errors import Corrupt
-from perdure.log.digests import ERASED_CHECK, checksum, new_check, place
+from perdure.log.digests import ERASED_CHECK, checksum, new_check, place, stored_key
 from perdure.log.protocol import CHECK_BYTES, DIGEST_BYTES, EMPTY, Entry, Head
 from perdure.log.sqlite.connections import rows_of
 from perdure.log.sqlite.schema import head_place
@@ -53,14 +53,6 @@ def points(count: int) -> str:
     The first row is (gen, dirty, epoch, seq, erasures) of the space, the others (seq, data, ck, 0, 0).
     """
     return POINTS.replace("?*", ",".join(f"(?{position})" for position in range(2, count + 2)))
-
-
-def stored_key(space: int, key: bytes) -> bytes:
-    """Return the form in which the key table holds a caller's hash: spaces do not share their hashes.
-
-    Names of spaces are kept under space 0, which never exists.
-    """
-    return blake2b(head_place(space, 0, 0, 0) + key, digest_size=CHECK_BYTES).digest()
 
 
 def head_check(space: int, head: Head) -> bytes:

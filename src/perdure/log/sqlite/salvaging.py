@@ -17,7 +17,7 @@ import apsw
 
 from perdure.base.ids import random_secret
 from perdure.errors import Busy, Corrupt, InvalidRequest, WrongKey
-from perdure.log.digests import ERASED_CHECK, checksum
+from perdure.log.digests import ERASED_CHECK, checksum, stored_key
 from perdure.log.protocol import SECRET_BYTES, Entry, Progress
 from perdure.log.sqlite import caches
 from perdure.log.sqlite.carving import Carved, FilePages, carved, frames
@@ -25,7 +25,7 @@ from perdure.log.sqlite.ciphers import PLAIN, Cipher, Key
 from perdure.log.sqlite.connections import open_generation, open_lock, rows_of, run, see_lock, using
 from perdure.log.sqlite.failures import DriverError, translated
 from perdure.log.sqlite.files import HighWater, StoreFiles
-from perdure.log.sqlite.reading import HEADS, parsed_head, stored_key
+from perdure.log.sqlite.reading import HEADS, parsed_head
 from perdure.log.sqlite.seals import find_seal, replace_cipher, unsealed
 from perdure.log.sqlite.state import State, make_verifier, read_state, write_state
 from perdure.log.sqlite.turns import WriterTurn, process_lock

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import apsw
 
 from perdure.errors import Conflict
-from perdure.log.digests import ERASED_CHECK, advance, checksums
+from perdure.log.digests import ERASED_CHECK, advance, checksums, stored_key
 from perdure.log.protocol import EMPTY, Head
 from perdure.log.sqlite.connections import rows_of
 from perdure.log.sqlite.reading import (
@@ -16,7 +16,6 @@ from perdure.log.sqlite.reading import (
     head_check,
     missing_row,
     parsed_head,
-    stored_key,
     verified,
 )
 
