@@ -48,10 +48,10 @@ class FlockLock:
 
     def acquire(self, timeout_s: float) -> bool:
         deadline = time.monotonic() + timeout_s
-        if not _poll(self._next, deadline):
+        if not _poll(self._next, deadline, POLL_S_MAX):
             return False
         try:
-            return _poll(self._turn, deadline)
+            return _poll(self._turn, deadline, POLL_S_MIN)  # one process at most: it may look often
         finally:
             fcntl.flock(self._next, fcntl.LOCK_UN)
 
@@ -166,7 +166,7 @@ class WriterTurn:
             self._threads.give()
 
 
-def _poll(descriptor: int, deadline: float) -> bool:
+def _poll(descriptor: int, deadline: float, pause_s_max: float) -> bool:
     pause = POLL_S_MIN
     while True:
         try:
@@ -176,6 +176,6 @@ def _poll(descriptor: int, deadline: float) -> bool:
             if left <= 0:
                 return False
             time.sleep(min(pause, left))
-            pause = min(2 * pause, POLL_S_MAX)
+            pause = min(2 * pause, pause_s_max)
         else:
             return True
