@@ -10,11 +10,12 @@ from random import Random
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perdure import ManualClock, MemoryConfig, PerdureError, Store
+from perdure import Forgotten, ManualClock, MemoryConfig, PerdureError, Store
 from perdure.model.namespace import Namespace
 from perdure.policies import Relevance
 from perdure.space import snapshot
@@ -97,6 +98,10 @@ def test_writing_on_a_rebuilt_state_does_what_writing_on_the_first_one_does(conf
 
 
 def plain(reply: Any) -> Any:
+    """The reply without what depends on the store's own secret."""
+    if isinstance(reply, Forgotten) and reply.certificate is not None:
+        certificate = reply.certificate
+        return msgspec.structs.replace(reply, certificate=None), certificate.facts, certificate.records
     return shown(reply) if hasattr(reply, "superseded_by") and hasattr(reply, "text") else reply
 
 
