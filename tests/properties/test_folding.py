@@ -214,6 +214,7 @@ def meaning(records: Sequence[Record | None]) -> dict[str, Any]:
         elif isinstance(record, UseRecord):
             said["uses"].append(record)
         elif isinstance(record, AnnotationRecord):
+            said["annotations"].pop(record.number, None)
             said["annotations"][record.number] = record
         elif isinstance(record, LinkRecord):
             pair = (record.newer, record.older)
