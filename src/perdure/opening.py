@@ -45,10 +45,10 @@ def open_log(path: object, opening: Opening) -> Log:
     if str(path) == EPHEMERAL:
         return _open_memory(opening)
     # Imported here: an ephemeral store needs no driver, and a store of one backend not the other's.
-    from perdure.log.journal import JournalLog, is_journal  # noqa: PLC0415
+    from perdure.log.journal import JournalLog  # noqa: PLC0415
 
     directory = Path(str(path))
-    found = "journal" if is_journal(directory) else "sqlite" if is_sqlite(directory) else None
+    found = _find_backend(directory)
     backend = opening.backend or found or "sqlite"
     if found not in (None, backend):
         raise InvalidRequest(
@@ -75,15 +75,18 @@ def open_log(path: object, opening: Opening) -> Log:
     )
 
 
-def is_sqlite(directory: Path) -> bool:
-    """Whether something of a store of the backend sqlite lies there, whole or damaged."""
+def _find_backend(directory: Path) -> Backend | None:
+    """Return the backend of the store that lies there, whole or damaged; None where none is seen."""
+    from perdure.log.journal import is_journal  # noqa: PLC0415 - as above
+
     try:
-        return any(path.name == "store.lock" or path.name.startswith("gen-") for path in directory.iterdir())
-    except (
-        OSError,
-        ValueError,
-    ):  # no such directory, or none that can be read: opening it says what is wrong
-        return False
+        if is_journal(directory):
+            return "journal"
+        if any(path.name == "store.lock" or path.name.startswith("gen-") for path in directory.iterdir()):
+            return "sqlite"
+    except (OSError, ValueError):  # no directory, or none that can be read: the backend says what is wrong
+        pass
+    return None
 
 
 def check_timeout(timeout_s: float) -> None:

@@ -104,6 +104,11 @@ def content(log):
     return [[data for _, data in log.read(space, 0, log.head(space).seq)] for space in log.spaces()]
 
 
+def unordered(spaces):
+    """What the spaces hold, in no order: a purge gives them other numbers."""
+    return sorted([data or b"" for data in one] for one in spaces or [])
+
+
 def check_picture(place, image, allowed):
     place.mkdir(mode=0o700)
     for name, data in image.items():
@@ -111,7 +116,7 @@ def check_picture(place, image, allowed):
         (place / name).chmod(0o600)
     log = JournalLog.open(place, secret=SECRET)
     found = content(log)
-    assert found in allowed or (not found and None in allowed)
+    assert unordered(found) in list(map(unordered, allowed))
     assert list(log.verify()) == []
     space = log.create_space(b"n" * 16, b"after")
     log.append(space, log.head(space), Batch(records=[b"more"]))
