@@ -158,9 +158,7 @@ class SpaceState:
     owned: dict[int, list[int]] = field(default_factory=dict)  # seqs erased with the fact
     receipts: dict[bytes, Receipt] = field(default_factory=dict)
     blocked: set[bytes] = field(default_factory=set)
-    block_keys: set[bytes] = field(
-        default_factory=set
-    )  # of blocks that came from other spaces with their key
+    block_keys: set[bytes] = field(default_factory=set)  # of blocks that came from elsewhere, with their key
     kept: dict[Any, Any] = field(default_factory=dict)  # what reads derived, until the next apply
     stale: set[int] = field(default_factory=set)  # facts that look different since the last apply
 
