@@ -25,6 +25,9 @@ CertificateOption = Annotated[
     str | None,
     typer.Option("--certificate", metavar="FILE", help="Keep the certificate in a new file."),
 ]
+PurgeFlag = Annotated[
+    bool, typer.Option("--purge", help="Rewrite the store afterwards, so that no place of them is left.")
+]
 PENDING = "Another process is reading; the next operation on the store finishes the erasure."
 
 

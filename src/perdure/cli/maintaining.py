@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from perdure.cli import options as o
+from perdure.cli.erasing import CertificateOption, PurgeFlag, certificate_file
 from perdure.cli.failures import Failed
 from perdure.cli.previews import ask, count_of, show_leaving
 from perdure.cli.removing import answer_forgotten, ask_to_forget
@@ -26,18 +27,24 @@ def add_to(app: typer.Typer) -> None:
     command(app, "consolidate")(consolidate)
 
 
-def apply_forgetting(
+def apply_forgetting(  # noqa: PLR0913 - one parameter per option
     session: Session,
     *,
     include_chain: Annotated[
         bool, typer.Option("--include-chain", help="Every version joined to them as well.")
     ] = False,
     apply: Apply = False,
+    purge: PurgeFlag = False,
+    certificate: CertificateOption = None,
     yes: Yes = False,
     idempotency_key: o.IdempotencyKey = None,
 ) -> None:
     """Show what the configuration's forgetting policy would remove; with --apply remove it, after a question."""
-    with session.memory(writes=apply) as memory:
+    how: dict[str, Any] = {"purge": purge, "idempotency_key": idempotency_key}
+    with (
+        session.memory(writes=apply) as memory,
+        certificate_file(certificate, dry_run=not apply) as keep,
+    ):
         if not apply or not yes:
             preview = memory.apply_forgetting(include_chain=include_chain)
             if not apply:
@@ -45,11 +52,10 @@ def apply_forgetting(
                 return
             ask_to_forget(memory, preview)
             # Only what was shown may go, also if others write meanwhile.
-            reply = memory.forget(ids=preview.forgotten, idempotency_key=idempotency_key)
+            reply = memory.forget(ids=preview.forgotten, **how)
         else:
-            reply = memory.apply_forgetting(
-                include_chain=include_chain, dry_run=False, idempotency_key=idempotency_key
-            )
+            reply = memory.apply_forgetting(include_chain=include_chain, dry_run=False, **how)
+        keep(reply.certificate)
         answer_forgotten(session, memory, reply)
 
 

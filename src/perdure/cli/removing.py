@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from perdure.cli import options as o
-from perdure.cli.erasing import PENDING, CertificateOption, certificate_file
+from perdure.cli.erasing import PENDING, CertificateOption, PurgeFlag, certificate_file
 from perdure.cli.previews import ask, count_of, show_leaving
 from perdure.cli.screen import Screen, print_json
 from perdure.cli.session import Session, command
@@ -54,9 +54,7 @@ def forget(  # noqa: PLR0913 - one parameter per option
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would go, and stop.")] = False,
     soft: Annotated[bool, typer.Option("--soft", help="Hide instead of erase; restore brings back.")] = False,
     block: Annotated[bool, typer.Option("--block", help="Refuse the same content from now on.")] = False,
-    purge: Annotated[
-        bool, typer.Option("--purge", help="Rewrite the store afterwards, so that no place of them is left.")
-    ] = False,
+    purge: PurgeFlag = False,
     certificate: CertificateOption = None,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
     idempotency_key: o.IdempotencyKey = None,

@@ -88,7 +88,7 @@ class Reading:
 
     def _codec(self, state: SpaceState, filter_: Mapping[str, Any] | None) -> CursorCodec:
         bound = b"documents" + canonical_json(filter_)
-        return CursorCodec(self._secret, self._space.namespace.key(), state.head.epoch, bound)
+        return CursorCodec(self._secret, self._space.namespace.key(), state, bound)
 
     def _id_at(self, state: SpaceState, reader: FactReader, hash_: int) -> str:
         for number in state.ids.find(hash_):

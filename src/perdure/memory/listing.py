@@ -89,7 +89,7 @@ def list_facts(
     two pages, that item included, neither repeat nor shift the others.
     """
     as_of = now if listing.as_of is None else listing.as_of
-    codec = CursorCodec(secret, namespace, state.head.epoch, listing.bound())
+    codec = CursorCodec(secret, namespace, state, listing.bound())
     numbers = _ordered(state, reader, listing, _selected(state, listing, as_of, secret))
     key = _sort_key(state, reader, listing.order.lstrip("-"))
     start = 0 if listing.cursor is None else _after(numbers, key, listing, codec)

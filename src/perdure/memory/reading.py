@@ -113,7 +113,7 @@ class Reading:
     def changes(self, since: str | None, limit: int) -> Changes:
         def work(state: SpaceState, reader: FactReader) -> Changes:
             name, number = self._space.namespace.key(), self._space.number
-            codec = CursorCodec(self._secret, name, state.head.epoch, b"changes")
+            codec = CursorCodec(self._secret, name, state, b"changes")
             after = 0 if since is None else codec.decode(since, field="since")
             items: list[Change] = []
             last = after

@@ -9,11 +9,21 @@ import msgspec
 
 from perdure.base.ids import keyed_hash
 from perdure.errors import Conflict, InvalidRequest
+from perdure.space.state import SpaceState
 
 _MAC_BYTES = 16
 _BLOCK_BYTES = 64
 
+NO_NUMBER = 0
+
 Key = int | float | str | None
+
+
+class _Body(msgspec.Struct, array_like=True):
+    epoch: int
+    position: int
+    key: Key
+    number: int = NO_NUMBER
 
 
 class CursorCodec:
@@ -22,13 +32,13 @@ class CursorCodec:
     Nothing of a position can be read from its cursor, also where it is an id. Equal positions give equal cursors.
     """
 
-    def __init__(self, secret: bytes, namespace: bytes, epoch: int, bound: bytes) -> None:
-        self._key, self._epoch = secret, epoch
+    def __init__(self, secret: bytes, namespace: bytes, state: SpaceState, bound: bytes) -> None:
+        self._key, self._epoch, self._number = secret, state.head.epoch, state.number
         self._context = namespace + b"\0" + bound
 
     def encode(self, position: int, key: Key = None) -> str:
         """Return the cursor of an item: its number, and the key that it was sorted by."""
-        body = msgspec.msgpack.encode((self._epoch, position, key))
+        body = msgspec.msgpack.encode((self._epoch, position, key, self._number))
         mac = self._mac(body)
         return base64.urlsafe_b64encode(mac + self._sealed(mac, body)).decode().rstrip("=")
 
@@ -52,10 +62,14 @@ class CursorCodec:
                 f"{field} is not a cursor of this listing: pass the same arguments as for its page",
                 field=field,
             )
-        epoch, position, key = msgspec.msgpack.decode(body, type=tuple[int, int, Key])
-        if epoch != self._epoch:
-            raise Conflict("the store was purged since this cursor was given; start over", kind="epoch")
-        return position, key
+        told = msgspec.msgpack.decode(body, type=_Body)
+        # A space that was still empty had no number; a name that was erased is another space when it is used again.
+        if told.epoch != self._epoch or told.number not in (NO_NUMBER, self._number):
+            raise Conflict(
+                "the store was purged, or this memory erased, since this cursor was given; start over",
+                kind="epoch",
+            )
+        return told.position, told.key
 
     def _sealed(self, mac: bytes, body: bytes) -> bytes:
         # The MAC of the body is the nonce, so that no two bodies share a stream. Sealing twice opens again.

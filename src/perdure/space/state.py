@@ -117,6 +117,7 @@ class SpaceState:
     index: LexicalIndex
     labels: Labels
     head: Head = EMPTY
+    number: int = 0  # of the space in the log, in the epoch of the head; 0 while it has none
     from_snapshot: bool = False
     gone: bool = False  # the space was erased whole
     newest_ingest: int = BEGINNING

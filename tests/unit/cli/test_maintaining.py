@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import sys
 
 import pytest
@@ -163,3 +164,11 @@ def test_a_wrong_plan_is_refused(session, store_path):
     with pytest.raises(InvalidRequest, match="Consolidation"):
         consolidate(session(Wrong()), apply=True, yes=True)
     assert len(stored(store_path)) == 3
+
+
+@pytest.mark.usefixtures("three")
+def test_what_a_policy_removes_may_be_purged_and_certified(run, one, tmp_path):
+    file = tmp_path / "certificate.json"
+    told = run("apply-forgetting", *one, "--apply", "--yes", "--purge", "--certificate", str(file), "--json")
+    assert (told.json["forgotten"], told.json["purged"]) == (["a", "b"], True)
+    assert json.loads(file.read_text())["steps"][-1] == {"name": "overwritten", "done": True}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from perdure import Busy, InvalidRequest, MemoryConfig, Namespace, Store
+from perdure import Busy, Conflict, InvalidRequest, MemoryConfig, Namespace, Store
 from perdure.log.memory import MemoryLog
 from scenarios.stores import EVERY_BACKEND, ids
 from unit.memory.refusals import seen
@@ -223,3 +223,28 @@ def test_nothing_of_an_erased_name_is_in_any_file(open_store, backend, tmp_path)
     store.close()
     files = [path for path in tmp_path.rglob("*") if path.is_file()]
     assert not any(b"XQZ-canary-7731" in path.read_bytes() for path in files)
+
+
+def test_a_cursor_of_an_erased_memory_is_none_of_the_memory_that_takes_its_name(store, monkeypatch):
+    ann = store.memory("ann")
+    ann.remember("Ann has a kettle")
+    cursor = ann.changes().cursor
+
+    def refuse(*_):
+        raise Busy("a backup is being made")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(store.log, "purge", refuse)
+        with pytest.raises(Busy):
+            store.erase("ann")
+    ann.remember("Another Ann has a teapot")
+    with pytest.raises(Conflict) as caught:
+        ann.changes(cursor)
+    assert caught.value.kind == "epoch"
+
+
+def test_a_cursor_of_a_memory_that_was_still_empty_goes_on_with_its_first_fact(store):
+    ann = store.memory("ann")
+    cursor = ann.changes().cursor
+    ann.remember("Ann has a kettle")
+    assert [change.kind for change in ann.changes(cursor).items] == ["remembered"]
