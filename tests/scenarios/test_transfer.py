@@ -77,7 +77,7 @@ def answers(memory: Memory) -> list[Any]:
     return found
 
 
-# X1: export, import into an empty store, export
+# Export, import into an empty store, export
 
 
 @pytest.mark.parametrize("blocks", [False, True])
@@ -145,7 +145,7 @@ def test_a_receipt_of_another_secret_is_kept_for_the_next_export_and_counted(ope
         back.memory("ann", "home").remember("something else", idempotency_key="rent")
 
 
-# D3: what was forgotten does not come back
+# What was forgotten does not come back
 
 
 def test_an_earlier_export_does_not_bring_back_what_was_forgotten_with_a_block(open_store, clock):
@@ -208,7 +208,7 @@ def test_without_blocks_an_export_says_nothing_of_what_was_forgotten(open_store)
     assert target.memory("ann").remember("The pin is 9", id="pin").created
 
 
-# X5: one bad line stops nothing but itself
+# One bad line stops nothing but itself
 
 HEADER = json.dumps(
     {
