@@ -9,7 +9,8 @@ import pytest
 from markdown_page import anchors, links
 from source_tree import ROOT
 
-PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("changelog.d/*.md")])
+FOLDERS = ("*.md", "docs/**/*.md", "bench/**/*.md", "changelog.d/*.md")
+PAGES = sorted(page for folder in FOLDERS for page in ROOT.glob(folder))
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
