@@ -30,7 +30,7 @@ class SpaceRecord(_Record, frozen=True, tag=0):
     k1: float
     b: float
     created_at: int
-    block_key: bytes  # of the store's secret and the name; blocks that bring no key of their own are keyed with it
+    block_key: bytes  # of the store's secret and the space's name; blocks from elsewhere bring their own
 
 
 class SourceFields(msgspec.Struct, frozen=True, array_like=True, gc=False):
