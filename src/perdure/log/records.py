@@ -67,6 +67,7 @@ class FactRecord(_Record, frozen=True, tag=1):
     retelling: int = 0  # how many earlier tellings of the same payload a reassertion counted
     version: int = 0  # documents: 1 at creation, +1 per replacement
     cuts: tuple[int, ...] = ()  # documents: where each unit after the first begins, in code points
+    made_from: tuple[int, ...] = ()  # the facts that the content came from, at any remove, ascending
 
 
 class LinkRecord(_Record, frozen=True, tag=2):

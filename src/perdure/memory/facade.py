@@ -447,6 +447,7 @@ class Memory:
         filter: Mapping[str, Any] | None = None,
         all: bool | None = False,
         include_chain: bool | None = False,
+        include_derived: bool | None = False,
         dry_run: bool | None = False,
         purge: bool | None = False,
         soft: bool | None = False,
@@ -457,6 +458,7 @@ class Memory:
 
         Args:
             include_chain: also every fact connected with them by supersession.
+            include_derived: also what a consolidation made from them; else `derived` of the reply names it.
             dry_run: remove nothing; tell what would go.
             purge: rewrite the whole store afterwards, as `Store.purge` does, so that not even the places of what
                 was erased are left; also when nothing matched.
@@ -471,7 +473,7 @@ class Memory:
         Repeating a forget removes nothing more.
         """
         told = {
-            "ids": ids,
+            "ids": None if ids is None else [*checks.members_of(ids, "ids", "ids")],
             "subject": subject,
             "entity": entity,
             "ingested_before": ingested_before,
@@ -484,8 +486,6 @@ class Memory:
             "filter": filter,
             "all": all,
         }
-        if ids is not None:
-            told["ids"] = [*checks.members_of(ids, "ids", "ids")]
         scope = scope_of(**told)
         rules = ForgetRules(
             checks.checked_flag(include_chain, "include_chain"),
@@ -494,6 +494,7 @@ class Memory:
             checks.checked_flag(block, "block"),
             self.config.limits.frontier,
             checks.checked_flag(purge, "purge"),
+            checks.checked_flag(include_derived, "include_derived"),
         )
         if rules.soft and rules.purge:
             raise InvalidRequest("soft hides and purge leaves nothing: give one of the two", field="purge")
@@ -531,6 +532,7 @@ class Memory:
         self,
         *,
         include_chain: bool | None = False,
+        include_derived: bool | None = False,
         dry_run: bool | None = True,
         purge: bool | None = False,
         idempotency_key: str | None = None,
@@ -541,7 +543,7 @@ class Memory:
         names, so other writers wait for it.
 
         Args:
-            include_chain: also every fact connected with them by supersession.
+            include_chain, include_derived: as in `forget`.
             dry_run: remove nothing; tell what would go. The default.
             purge: as in `forget`.
 
@@ -552,8 +554,9 @@ class Memory:
         # None means the default here as everywhere, and the default removes nothing.
         dry_run = dry_run is None or checks.checked_flag(dry_run, "dry_run")
         frontier, purge = self.config.limits.frontier, checks.checked_flag(purge, "purge")
-        rules = ForgetRules(include_chain, dry_run, False, False, frontier, purge)
-        request = msgspec.msgpack.encode((include_chain, dry_run))
+        derived = checks.checked_flag(include_derived, "include_derived")
+        rules = ForgetRules(include_chain, dry_run, False, False, frontier, purge, derived)
+        request = msgspec.msgpack.encode((include_chain, dry_run, *_later(include_derived=derived)))
         keyed = self._keyed("apply_forgetting", idempotency_key, request)
         return self._forget(policy_scope(self.config.forgetting_policy), rules, keyed)
 
@@ -672,8 +675,13 @@ def _text_list(values: Iterable[str]) -> list[str]:
 def _forget_bytes(told: Mapping[str, Any], rules: ForgetRules) -> bytes:
     """Return what tells one forget request from another."""
     plain = {name: _plain(name, value) for name, value in told.items() if value is not None}
-    purge = ["purge"] if rules.purge else []  # left out where it is not asked for, as before there was one
-    return canonical_json([plain, rules.include_chain, rules.dry_run, rules.soft, rules.block, *purge])
+    later = _later(purge=rules.purge, include_derived=rules.include_derived)
+    return canonical_json([plain, rules.include_chain, rules.dry_run, rules.soft, rules.block, *later])
+
+
+def _later(**asked: bool) -> list[str]:
+    """Return the names of what is asked for: an option that came later changes no request that goes without it."""
+    return [name for name, value in asked.items() if value]
 
 
 def _plain(name: str, value: Any) -> Any:

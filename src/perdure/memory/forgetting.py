@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -30,13 +30,15 @@ class ForgetRules:
     block: bool
     frontier_max: int
     purge: bool = False
+    include_derived: bool = False
 
 
 class Planned(NamedTuple):
-    """What a forget would do: the ids that go, sorted, what is erased of them, None where nothing is, and
-    whether this is the first answer to its key."""
+    """What a forget would do: the ids that go and those that were made from them and stay, both sorted, what is
+    erased, None where nothing is, and whether this is the first answer to its key."""
 
     ids: tuple[str, ...]
+    derived: tuple[str, ...]
     removed: Removed | None
     is_first: bool
     at: int
@@ -50,13 +52,13 @@ def plan_forget(draft: Draft, scope: Scope, rules: ForgetRules, keyed: Keyed) ->
     """
     kept = keyed.find(draft)
     if kept is not None:
-        return Planned(_ids(draft, [item.number for item in kept]), None, is_first=False, at=draft.now)
+        return _planned(draft, [item.number for item in kept], rules, is_first=False)
     found = selected(draft, scope, rules)
     if rules.soft:
         found = [number for number in found if draft.is_live(number)]
-    ids = _ids(draft, found)
+    planned = _planned(draft, found, rules, is_first=True)
     if rules.dry_run:
-        return Planned(ids, None, is_first=True, at=draft.now)
+        return planned
     if rules.block and found:
         _block(draft, found)
     if found and rules.soft:
@@ -65,23 +67,28 @@ def plan_forget(draft: Draft, scope: Scope, rules: ForgetRules, keyed: Keyed) ->
         for link in bridges:
             draft.add_link(link)
     keyed.keep(draft, _items(found) if rules.soft else ())
+    return planned if rules.soft else planned._replace(removed=remove_certified(draft, found))
+
+
+def _planned(draft: Draft, found: Sequence[int], rules: ForgetRules, *, is_first: bool) -> Planned:
+    staying = draft.state.made_of(found).difference(found)
     if rules.soft:
-        return Planned(ids, None, is_first=True, at=draft.now)
-    return Planned(ids, remove_certified(draft, found), is_first=True, at=draft.now)
+        staying = {number for number in staying if draft.is_live(number)}
+    return Planned(_ids(draft, found), _ids(draft, staying), None, is_first, draft.now)
 
 
 def receipt_of(log: Log, planned: Planned, rules: ForgetRules) -> Forgotten:
     """Finish a forget whose plan is durable, as far as readers let us, and return what it did."""
-    ids = planned.ids
+    ids, derived = planned.ids, planned.derived
     if rules.dry_run or rules.soft:
-        return Forgotten(ids, (), dry_run=rules.dry_run, purged=False, pending=False)
+        return Forgotten(ids, derived, dry_run=rules.dry_run, purged=False, pending=False)
     removed = Removed(log.secret) if planned.removed is None else planned.removed
     pending, purged, certificate = conclude(log, "forget", removed, planned.at, purge=rules.purge)
     known = None if planned.removed is None else certificate
-    return Forgotten(ids, (), False, purged is not None, pending, known)
+    return Forgotten(ids, derived, False, purged is not None, pending, known)
 
 
-def _ids(draft: Draft, numbers: Sequence[int]) -> tuple[str, ...]:
+def _ids(draft: Draft, numbers: Iterable[int]) -> tuple[str, ...]:
     return tuple(sorted(draft.fact(number).id for number in numbers))
 
 
@@ -90,15 +97,27 @@ def _items(numbers: Sequence[int]) -> tuple[ReceiptItem, ...]:
 
 
 def selected(draft: Draft, scope: Scope, rules: ForgetRules) -> list[int]:
-    """Return the numbers that the scope and, if asked, their chains name, ascending."""
+    """Return the numbers that the scope names, with their chains and what was made from them if asked, ascending.
+
+    Where both are asked for, each is followed from what the other finds.
+    """
     found = set(scope(draft))
-    if rules.include_chain:
-        chains: set[int] = set()
-        for number in sorted(found):
-            if number not in chains:
-                chains |= component(number, draft, frontier_limit=rules.frontier_max)
-        found |= chains
+    before = -1
+    while before < len(found):
+        before = len(found)
+        if rules.include_derived:
+            found |= draft.state.made_of(found)
+        if rules.include_chain:
+            found |= _chains(draft, found, rules.frontier_max)
     return sorted(found)
+
+
+def _chains(draft: Draft, numbers: Iterable[int], frontier_max: int) -> set[int]:
+    chains: set[int] = set()
+    for number in sorted(numbers):
+        if number not in chains:
+            chains |= component(number, draft, frontier_limit=frontier_max)
+    return chains
 
 
 def _block(draft: Draft, numbers: Sequence[int]) -> None:

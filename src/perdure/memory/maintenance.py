@@ -251,13 +251,27 @@ def _add(draft: Draft, member: _Member) -> tuple[int, bool]:
     refuse_blocked(draft, id_, telling.content.text)
     number = draft.next_number
     record = msgspec.structs.replace(
-        telling.content, number=number, id=id_, ingest_time=draft.now, retelling=retelling
+        telling.content,
+        number=number,
+        id=id_,
+        ingest_time=draft.now,
+        retelling=retelling,
+        made_from=_ancestry(draft, member.sources),
     )
     draft.add_fact(record, telling.units)
     for source in member.sources:
         # Not told: what replaces a source under its id is another fact, which nobody has merged.
         draft.add_link(Link(number, source, LinkKind.SUPERSEDES, None, draft.now))
     return number, True
+
+
+def _ancestry(draft: Draft, sources: Iterable[int]) -> tuple[int, ...]:
+    """Return the sources and what they were made from, as far as it is stored, ascending.
+
+    What lies behind a source is named too: the source may be forgotten before it, and its record says no more then.
+    """
+    behind = {number for source in sources for number in draft.fact(source).made_from if draft.exists(number)}
+    return tuple(sorted(behind.union(sources)))
 
 
 def _stands_over(draft: Draft, number: int, member: _Member) -> bool:

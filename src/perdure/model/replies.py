@@ -38,6 +38,8 @@ class Remembered(msgspec.Struct, frozen=True):
 class Forgotten(msgspec.Struct, frozen=True):
     """The receipt of a forget. `forgotten` are the ids that went (or, in a dry run, would go), sorted.
 
+    `derived` are the ids of facts that a consolidation made from these, directly or through others, and that stay,
+    sorted; after a soft forget without those that are hidden. The replay of a key names them for what was hidden.
     `pending` is True while another process's read keeps the last step of the erasure from being
     done; the next operation on the store finishes it. `purged` is True where a purge followed.
     `certificate` is None where nothing was to be erased: a dry run, a soft forget, the replay of a key.

@@ -146,6 +146,8 @@ def _apply_fact(state: SpaceState, item: Prepared, secret: bytes) -> None:
     state.ids.add(item.hash, record.number)
     if record.effective_from is not None:
         state.effective_from[record.number] = record.effective_from
+    if record.made_from:
+        state.made_from[record.number] = record.made_from
     if record.version:
         state.plain.add(record.number)
         state.versions[record.number] = record.version
@@ -381,6 +383,7 @@ def _forget(state: SpaceState, number: int) -> None:
     state.effective_from.pop(number, None)
     state.versions.pop(number, None)
     state.uses.pop(number, None)
+    state.made_from.pop(number, None)
     for row in _rows(state, number):
         state.index.erase(row)
         state.presence[row] = DEAD

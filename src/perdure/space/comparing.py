@@ -40,6 +40,7 @@ _EQUAL = (
     "unit_counts",
     "unit_owner",
     "uses",
+    "made_from",
     "blocked",
     "block_keys",
 )

@@ -206,7 +206,8 @@ def _kept_space(record: SpaceRecord, seq: int, survey: _Survey) -> SpaceRecord:
 
 
 def _kept_fact(record: FactRecord, seq: int, survey: _Survey) -> FactRecord:
-    return msgspec.structs.replace(record, number=survey.new(record.number))
+    sources = _living(record.made_from, survey)
+    return msgspec.structs.replace(record, number=survey.new(record.number), made_from=sources)
 
 
 def _kept_end(record: EndRecord, seq: int, survey: _Survey) -> EndRecord | None:

@@ -28,7 +28,7 @@ from perdure.space.state import Labels, Receipt, SpaceState
 from perdure.temporal.links import LinkKind, against_order
 
 NAME = "state"
-LAYOUT = 1  # grows with any change of this module, of the analysis or of the index's dump
+LAYOUT = 2  # grows with any change of this module, of the analysis or of the index's dump
 _COLUMNS = ("seqs", "ingested", "event", "valid_from", "valid_to", "superseded_from")
 _BITMAPS = ("timed", "plain", "hidden", "pinned")
 _POSTINGS = ("entities", "tags", "kinds", "metadata")
@@ -46,8 +46,9 @@ _PLAIN_MAPS = (
     "unit_owner",
     "uses",
     "owned",
+    "made_from",
 )
-_TUPLES = frozenset({"entities_of", "tags_of", "pairs_of", "uses"})
+_TUPLES = frozenset({"entities_of", "tags_of", "pairs_of", "uses", "made_from"})
 
 
 class _Receipt(msgspec.Struct, array_like=True):

@@ -8,6 +8,7 @@ the first names it.
 from __future__ import annotations
 
 from array import array
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -156,6 +157,7 @@ class SpaceState:
     unit_counts: dict[int, int] = field(default_factory=dict)  # documents of several units
     unit_owner: dict[int, int] = field(default_factory=dict)  # their later numbers
     uses: dict[int, tuple[int, int]] = field(default_factory=dict)
+    made_from: dict[int, tuple[int, ...]] = field(default_factory=dict)  # ascending; may name forgotten ones
     owned: dict[int, list[int]] = field(default_factory=dict)  # seqs erased with the fact
     receipts: dict[bytes, Receipt] = field(default_factory=dict)
     blocked: set[bytes] = field(default_factory=set)
@@ -199,6 +201,17 @@ class SpaceState:
         """Return when the store recorded the fact."""
         return self.ingested[number]
 
+    def made_of(self, numbers: Iterable[int]) -> set[int]:
+        """Return the stored facts whose content was made from any of these, at any remove; hidden ones too."""
+        reached = set(numbers)
+        found = set()
+        # One pass will do: a fact is made from earlier ones, and the map is in order of arrival.
+        for number, sources in self.made_from.items():
+            if not reached.isdisjoint(sources):
+                reached.add(number)
+                found.add(number)
+        return found
+
     @property
     def is_ordered(self) -> bool:
         """Whether no stored link runs against the order of (eff, number): then none along it closes a cycle."""
@@ -226,6 +239,7 @@ class SpaceState:
             + len(self.tags_of)
             + len(self.pairs_of)
             + len(self.ends)
+            + len(self.made_from)
         )
         return self.index.memory_bytes() + 80 * len(self.presence) + 200 * (mapped + self.links.count)
 

@@ -180,6 +180,8 @@ class _Replay:
                 yield self._finding(f"repeats the fact number {record.number}", seq)
             if not _ascend((0, *record.cuts, len(record.text))):
                 yield self._finding("is cut into units at places that its text does not have", seq)
+            if any(not 0 <= source < record.number for source in record.made_from):
+                yield self._finding("is made from a fact that did not come before it", seq)
             self.next_number = max(self.next_number, record.number + 1 + len(record.cuts))
         elif isinstance(record, RemovalRecord):
             self.next_number = max(self.next_number, record.units)

@@ -124,6 +124,7 @@ def _fact(line: FactLine) -> FactRecord:
         retelling=checks.checked_count(line.retelling, "retelling", 0, NUMBER_MAX),
         version=version,
         cuts=cuts,
+        made_from=tuple(sorted(set(_numbers(line.made_from, "madeFrom")))),
     )
 
 

@@ -98,6 +98,7 @@ class FactLine(_Line, frozen=True, tag="fact"):
     source: SourceFields | None = None
     effective_from: int | Beginning | None = None
     retelling: int = 0
+    made_from: tuple[int, ...] = ()
 
 
 class DocumentLine(FactLine, frozen=True, tag="document"):

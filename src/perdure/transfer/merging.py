@@ -190,6 +190,7 @@ def _merge_fact(draft: Draft, book: Book, record: FactRecord, item: Item) -> boo
         raise Refused(f"number {record.number} is not above that of the fact before it")
     if not record.version and record.ingest_time < book.newest_told():
         raise Refused("ingestTime lies before that of an earlier line: facts stand in their order of arrival")
+    made_from = tuple(sorted(book.numbers(record.made_from)))
     number = draft.find_number(record.id)
     is_here = number is not None
     if number is not None:
@@ -204,7 +205,7 @@ def _merge_fact(draft: Draft, book: Book, record: FactRecord, item: Item) -> boo
             raise Refused(error.message) from error
         number = draft.next_number
         units = book.units_of(record) if item.units is None else item.units
-        draft.add_fact(msgspec.structs.replace(record, number=number), units)
+        draft.add_fact(msgspec.structs.replace(record, number=number, made_from=made_from), units)
         if not record.version:
             book.notes.newest = record.ingest_time
     notes = book.notes
@@ -231,7 +232,14 @@ def _payload(record: FactRecord) -> tuple[FactRecord, bytes]:
     """Return what makes the fact the one it is; when and where it was told first makes no other of it."""
     metadata = b"" if record.metadata is None else canonical_json(decode_json(record.metadata))
     plain = msgspec.structs.replace(
-        record, number=0, ingest_time=0, extracted=(), metadata=None, effective_from=None, retelling=0
+        record,
+        number=0,
+        ingest_time=0,
+        extracted=(),
+        metadata=None,
+        effective_from=None,
+        retelling=0,
+        made_from=(),
     )
     return plain, metadata
 
