@@ -1,4 +1,4 @@
-"""Which backend a path means: the one place that names them."""
+"""Which backend a path means, for every store that is opened; only verifying and salvaging name backends too."""
 
 from __future__ import annotations
 
