@@ -7,11 +7,11 @@ purge. Nothing that was forgotten comes back: what a removal names stays away, w
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from perdure.errors import Corrupt
-from perdure.log.protocol import Entry, Finding
+from perdure.log.protocol import Entry, Finding, Read
 from perdure.log.records import (
     BlockRecord,
     FactRecord,
@@ -29,7 +29,6 @@ from perdure.space.apply import link_of
 from perdure.temporal.columns import BEGINNING, begins_at
 from perdure.temporal.links import Link, LinkKind, relinks
 
-Read = Callable[[], Iterator[Entry]]
 NO_FACT = BEGINNING  # in the column of times: no fact of this number was found
 
 
