@@ -25,7 +25,7 @@ from perdure.log.sqlite.reading import CHUNK_ROWS, HEADS, parsed_head
 from perdure.log.sqlite.schema import check_version
 from perdure.log.sqlite.seals import SEALED_VERSION, find_seal
 from perdure.log.sqlite.state import STATE, read_state
-from perdure.log.sqlite.verifying_rows import Purged, RowCheck, advised
+from perdure.log.sqlite.verifying_rows import Overtaken, RowCheck, advised
 
 ATTEMPTS = 3  # what purges or erasures overtook so often in a row gives up with Busy
 PAGE_FINDINGS_MAX = 20
@@ -51,7 +51,7 @@ def findings(access: Access, *, quick: bool, progress: Progress | None) -> Itera
     for _ in range(ATTEMPTS):
         try:
             found = list(_Look(access, quick, progress).findings())
-        except Purged:
+        except Overtaken:
             continue
         yield from found
         return
@@ -85,7 +85,7 @@ class _Look:
 
         def guarded(db: apsw.Connection, generation: int) -> Result:
             if self.generation not in (0, generation):
-                raise Purged
+                raise Overtaken
             self.generation = generation
             return work(db)
 

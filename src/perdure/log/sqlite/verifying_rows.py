@@ -39,7 +39,7 @@ Result = TypeVar("Result")
 Rows = Sequence[Sequence[Any]]
 
 
-class Purged(Exception):
+class Overtaken(Exception):
     """Another generation is the store now: what was looked at is no more."""
 
 
@@ -87,7 +87,7 @@ class RowCheck:
     _chunk: list[Any] = field(default_factory=list)
 
     def findings(self) -> Iterator[Finding]:
-        """Yield what is wrong; raises Purged when the generation is replaced meanwhile."""
+        """Yield what is wrong; raises Overtaken when the generation is replaced meanwhile."""
         mark = yield from self._mark()  # before the rows, so that it is not newer than they are
         last, indexed, vectors = self.view(lambda db: rows_of(db, _COUNTS))[0]
         before = {row[0]: row for row in self.view(lambda db: rows_of(db, HEADS))}
