@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from typing import Generic, TypeVar, cast
+from typing import TypeVar, cast
 
 from perdure.base.clock import Clock, checked_now
 from perdure.base.ids import keyed_hash
@@ -18,7 +18,7 @@ from perdure.errors import Busy, Conflict, Corrupt, InvalidRequest, Moved, Unava
 from perdure.lexical.profile import Profile
 from perdure.log.digests import advance, checksum
 from perdure.log.protocol import EMPTY, Batch, Entry, Head, Log
-from perdure.log.records import FactRecord, GoneRecord, RemovalRecord, SpaceRecord, decode, encode
+from perdure.log.records import FactRecord, GoneRecord, Record, RemovalRecord, SpaceRecord, decode, encode
 from perdure.model.namespace import Namespace
 from perdure.space import snapshot
 from perdure.space.apply import Prepared, apply_all, metadata_pairs, prepare
@@ -27,6 +27,7 @@ from perdure.space.facts import FactReader
 from perdure.space.idmap import id_hash
 from perdure.space.locks import SharedLock
 from perdure.space.names import hashed_name
+from perdure.space.requests import Request, fail_all
 from perdure.space.state import SpaceState, new_state
 
 T = TypeVar("T")
@@ -48,16 +49,6 @@ class Settings:
 
     def __init__(self, profile: str, k1: float, b: float) -> None:
         self.profile, self.k1, self.b = profile, k1, b
-
-
-class Request(Generic[T]):
-    """One queued write. `plan` runs under the writer turn and returns the reply; pure in its draft."""
-
-    def __init__(self, plan: Callable[[Draft], T]) -> None:
-        self.plan = plan
-        self.done = False
-        self.reply: T | None = None
-        self.error: BaseException | None = None
 
 
 class Space:
@@ -253,25 +244,35 @@ class Space:
             else:
                 record = decode(entry.data, space=number, seq=entry.seq)
                 prepared.append(prepare(entry.seq, record, state.profile, self.log.secret))
-        if holes:
-            # An erasure may have come between the two heads: its removal record lies beyond `head`.
-            later = self.log.read(number, head.seq, now.seq)
-            removals = [p.record for p in prepared] + [
-                decode(e.data, space=number, seq=e.seq) for e in later if e.data is not None
-            ]
-            for record in removals:
-                if isinstance(record, RemovalRecord):
-                    holes.difference_update(record.seqs)
-                elif isinstance(record, GoneRecord):
-                    holes.clear()
+        if holes and not self._explained(number, holes, [p.record for p in prepared], head, now):
+            return False
+        with self._lock:
+            self._apply(view, prepared, head)
+        return True
+
+    def _explained(self, number: int, holes: set[int], told: Sequence[Record], head: Head, now: Head) -> bool:
+        """Whether removals cover the erased records; False when what explained them went meanwhile.
+
+        Raises:
+            Corrupt: nothing explains them.
+        """
+        # An erasure may have come between the two heads: its removal record lies beyond `head`.
+        later = self.log.read(number, head.seq, now.seq)
+        beyond = [decode(e.data, space=number, seq=e.seq) for e in later if e.data is not None]
+        for record in (*told, *beyond):
+            if isinstance(record, RemovalRecord):
+                holes.difference_update(record.seqs)
+            elif isinstance(record, GoneRecord):
+                holes.clear()
+        after = self.log.head(number)
+        if holes and _content_of(after) != _content_of(now):
+            return False  # a purge took the removal, or it was erased with the whole space
         if holes:
             raise Corrupt(
                 f"{len(holes)} records were zeroed without a removal that covers them: run a verify",
                 space=number,
                 seq=min(holes),
             )
-        with self._lock:
-            self._apply(view, prepared, head)
         return True
 
     def _adds_up(self, number: int, known: Head, entries: Sequence[Entry], head: Head) -> bool:
@@ -339,9 +340,9 @@ class Space:
                 # Loading takes its time, and after a purge every process has to: others may write meanwhile.
                 self._fresh_view()
         except Exception as error:  # noqa: BLE001 - raised again on the threads that wait for it
-            _fail(group, error)
+            fail_all(group, error)
         except BaseException:  # raised again: an interrupt of the leader must not leave the others waiting
-            _fail(group, Unavailable("the thread that was writing was interrupted; look before you retry"))
+            fail_all(group, Unavailable("the thread that was writing was interrupted; look before you retry"))
             raise
         finally:
             for request in group:
@@ -491,9 +492,3 @@ def _continues(state: SpaceState, head: Head) -> bool:
 
 def _content_of(head: Head) -> tuple[int, int]:
     return head.epoch, head.erasures
-
-
-def _fail(group: Sequence[Request[object]], error: BaseException) -> None:
-    for request in group:
-        if request.error is None:
-            request.error = error

@@ -248,3 +248,26 @@ def test_a_cursor_of_a_memory_that_was_still_empty_goes_on_with_its_first_fact(s
     cursor = ann.changes().cursor
     ann.remember("Ann has a kettle")
     assert [change.kind for change in ann.changes(cursor).items] == ["remembered"]
+
+
+@pytest.mark.parametrize("by", ["purge", "erase"])
+def test_a_reader_that_others_overtake_twice_is_not_told_of_damage(tmp_path, by):
+    with Store.open(tmp_path / "store") as one, Store.open(tmp_path / "store") as two:
+        memory, reader = one.memory("ann"), two.memory("ann")
+        for id_ in ("x", "y"):
+            memory.remember(f"the words of {id_}", id=id_)
+        reader.get("x")
+        memory.remember("the words of z", id="z")
+        head, calls = two.log.head, []
+
+        def overtaken(space):
+            calls.append(space)
+            found = head(space)
+            if len(calls) == 2:
+                memory.forget(ids=["z"])
+            elif len(calls) == 3:
+                one.purge() if by == "purge" else one.erase("ann")
+            return found
+
+        two.log.head = overtaken
+        assert (reader.get("x") is None) == (by == "erase")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from threading import Lock
@@ -51,6 +52,7 @@ class Access:
         self._place = _place(files)
         self._guard = Lock()
         self._told_of_failure = False
+        self._process = os.getpid()
         self._purging = False
         self._witness: tuple[int, HighWater] | None = None  # of the generation that was checked last
         self._pool = Pool(files, self.keyring, timeout_s=timeout_s, durability=durability, admit=self._admit)
@@ -108,6 +110,7 @@ class Access:
 
     def mark_dirty(self) -> None:
         """Make durable that an erasure is under way. The caller has the writer's turn."""
+        self.check_open()
         self._check_place()
         mark_dirty(self.files, self.timeout_s)
 
@@ -116,9 +119,9 @@ class Access:
 
         Whoever calls this has done what was asked of it, so only damage is an error.
         """
-        if self._purging:
+        if self._purging or os.getpid() != self._process:
             # The purge itself reads: it must neither sweep the generation that it builds nor end the mark under
-            # which whoever comes after its crash sweeps it.
+            # which whoever comes after its crash sweeps it. Nor must a child that was forked meanwhile.
             return False
         try:
             with self.turn.tried(wait_s) as taken:
@@ -133,6 +136,7 @@ class Access:
 
     def begin_purge(self) -> None:
         """Sweep, and make durable that there is something to clean. The caller has the writer's turn."""
+        self.check_open()
         self._check_place()
         change_alone(
             self.files, self.timeout_s, lambda state: state._replace(dirty=True), retire=self._pool.retire
@@ -142,6 +146,7 @@ class Access:
     def switch(self, change: Change, cipher: Cipher | None) -> None:
         """Change the row of store.lock, and the store's cipher where one is given, while no operation is under
         way. The caller has the writer's turn."""
+        self.check_open()
         if cipher is None:
             change_alone(self.files, self.timeout_s, change)
             return
@@ -154,6 +159,8 @@ class Access:
 
     def end_purge(self) -> bool:
         """Clean; return whether nothing is left, as `clean` does."""
+        if os.getpid() != self._process:
+            return False
         self._purging = False
         return self.clean(self.timeout_s)
 

@@ -19,7 +19,7 @@ from itertools import islice
 
 import apsw
 
-from perdure.errors import Corrupt
+from perdure.errors import Corrupt, Unavailable
 from perdure.log.digests import advance, checksums, purged_order, stored_key
 from perdure.log.disk import sync_directory, sync_file
 from perdure.log.protocol import EMPTY, Entry, Head, Progress, Purged, Read, Rewrite, Rewritten
@@ -28,10 +28,10 @@ from perdure.log.sqlite.ciphers import Cipher
 from perdure.log.sqlite.connections import rows_of
 from perdure.log.sqlite.creation import create_generation
 from perdure.log.sqlite.failures import DriverError, translated
-from perdure.log.sqlite.files import HighWater
+from perdure.log.sqlite.files import HighWater, StoreFiles
 from perdure.log.sqlite.reading import HEADS, head_check, parsed_head
 from perdure.log.sqlite.seals import Keyring
-from perdure.log.sqlite.state import read_state
+from perdure.log.sqlite.state import State, read_state
 
 CHUNK_ROWS = 1000  # rows that are hashed and inserted at once
 PASSES = 2  # that a rewrite usually makes over a space: progress counts them
@@ -62,12 +62,21 @@ def purge(
         again = partial(_read_counted, read, counter)
         written = _build(access, source, cipher or source.cipher, again, rewrite)
         counter.end()
-        access.switch(lambda state: state._replace(generation=target), cipher)
+        access.switch(partial(_switched, access.files, target), cipher)
     except BaseException:  # raised again: whatever ends a purge before its switch, its half store must go
         access.end_purge()
         raise
     pending = not access.end_purge()
     return Purged(target - 1, written, source.records - written, pending)
+
+
+def _switched(files: StoreFiles, target: int, state: State) -> State:
+    """Return the state after the switch, having looked once more that there is something to switch to."""
+    if not files.generation(target).is_file():
+        raise Unavailable(
+            "the next generation was taken away while it was built; nothing was changed. Purge again"
+        )
+    return state._replace(generation=target)
 
 
 class _Source:

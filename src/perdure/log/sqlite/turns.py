@@ -45,18 +45,24 @@ class FlockLock:
     def __init__(self, turn: Path, next_writer: Path) -> None:
         self._turn = open_private(turn)
         self._next = open_private(next_writer)
+        self._holder = 0  # the process that has the turn by this object
 
     def acquire(self, timeout_s: float) -> bool:
         deadline = time.monotonic() + timeout_s
         if not _poll(self._next, deadline, POLL_S_MAX):
             return False
         try:
-            return _poll(self._turn, deadline, POLL_S_MIN)  # one process at most: it may look often
+            taken = _poll(self._turn, deadline, POLL_S_MIN)  # one process at most: it may look often
+            self._holder = os.getpid()
+            return taken
         finally:
             fcntl.flock(self._next, fcntl.LOCK_UN)
 
     def release(self) -> None:
-        fcntl.flock(self._turn, fcntl.LOCK_UN)
+        if (
+            os.getpid() == self._holder
+        ):  # a forked child shares the lock, and must not give its parent's turn away
+            fcntl.flock(self._turn, fcntl.LOCK_UN)
 
     def close(self) -> None:
         os.close(self._turn)

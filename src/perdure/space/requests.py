@@ -1,0 +1,27 @@
+"""Writes that wait for their turn in a space."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Generic, TypeVar
+
+from perdure.space.draft import Draft
+
+T = TypeVar("T")
+
+
+class Request(Generic[T]):
+    """One queued write. `plan` runs under the writer turn and returns the reply; pure in its draft."""
+
+    def __init__(self, plan: Callable[[Draft], T]) -> None:
+        self.plan = plan
+        self.done = False
+        self.reply: T | None = None
+        self.error: BaseException | None = None
+
+
+def fail_all(group: Sequence[Request[object]], error: BaseException) -> None:
+    """Give those that have no error yet this one."""
+    for request in group:
+        if request.error is None:
+            request.error = error
