@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from perdure.errors import Corrupt, NotFound
-from perdure.log.journal import is_journal, open_journal
+from perdure.log.journal import find_journal_damage, is_journal, open_journal
 from perdure.log.protocol import Finding, Log, Progress
 from perdure.log.sqlite.files import StoreFiles
 from perdure.log.sqlite.keys import KeyForm
@@ -37,6 +37,8 @@ def verify(
         NotFound: there is no store.
         WrongKey, InvalidRequest, Busy, Unavailable: it could not be looked at.
     """
+    if is_journal(Path(path)) and (found := tuple(find_journal_damage(Path(path), secret=secret))):
+        return Verified(False, found, 0, 0)
     try:
         log = _open(Path(path), key, secret)
     except Corrupt as error:

@@ -18,6 +18,7 @@ from perdure import Busy, Corrupt, InvalidRequest, ManualClock, Memory, Store, U
 from perdure.log.memory import MemoryLog
 from perdure.log.protocol import Batch, Rewritten
 from perdure.log.sqlite import SqliteLog
+from unit.space.logs import together
 
 NAME = b"n" * 16
 MARKER = "MARKER-that-nobody-else-writes"
@@ -453,3 +454,27 @@ def test_the_key_is_not_changed_while_a_backup_is_made_and_backups_go_on_under_t
     assert not (tmp_path / "late").exists()
     for opened in (with_copy, other):
         opened.close()
+
+
+@pytest.mark.parametrize("backend", ["sqlite", "journal"])
+def test_of_two_copies_into_one_directory_one_is_made_whole_and_the_other_refused(tmp_path, backend):
+    stores = [Store.open(tmp_path / f"store {n}", backend=backend) for n in range(2)]
+    for number, store in enumerate(stores):
+        store.memory().remember_many([f"fact {n} of store {number}" for n in range(20)])
+    for attempt in range(10):
+        target = tmp_path / f"copy {attempt}"
+        outcomes = together(2, lambda index, target=target: backed_up(stores[index], target))
+        assert outcomes.count(True) == 1
+        with Store.open(target) as copied:
+            texts = {fact.text for fact in copied.memory().list(limit=100).items}
+        assert texts == {f"fact {n} of store {outcomes.index(True)}" for n in range(20)}
+    for store in stores:
+        store.close()
+
+
+def backed_up(store, target):
+    try:
+        store.backup(target)
+    except InvalidRequest:
+        return False
+    return True

@@ -2,6 +2,8 @@
 
 import os
 import stat
+import sys
+import threading
 
 import apsw
 import pytest
@@ -176,3 +178,39 @@ def test_a_writer_is_told_busy_while_another_log_has_the_turn(tmp_path, kind):
         pass
     one.close()
     two.close()
+
+
+def test_a_log_that_is_closed_under_a_write_writes_into_no_file_that_is_opened_then(tmp_path, monkeypatch):
+    log = filled(tmp_path / "store")
+    others, seek = [], os.lseek
+
+    def close_and_open():
+        log.close()
+        others.extend((tmp_path / f"other {number}").open("w+b") for number in range(12))
+
+    closing = threading.Thread(target=close_and_open)
+
+    def seek_slowly(*where):
+        place = seek(*where)
+        closing.start()
+        closing.join(0.2)  # a close that waits for the write ends after it
+        return place
+
+    monkeypatch.setattr(os, "lseek", seek_slowly)
+    log.append(1, log.head(1), Batch(records=[b"third"]))
+    monkeypatch.undo()
+    closing.join()
+    for file in others:
+        file.close()
+    assert {path.read_bytes() for path in tmp_path.glob("other *")} == {b""}
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="counts open files as Linux shows them")
+def test_a_log_that_is_closed_while_a_thread_has_the_turn_keeps_no_file_open(tmp_path):
+    before = set(os.listdir("/proc/self/fd"))
+    log = SqliteLog.open(tmp_path / "store")
+    with log.writer():
+        log.close()
+    assert set(os.listdir("/proc/self/fd")) <= before
+    with pytest.raises(Unavailable), log.writer():
+        pass

@@ -106,6 +106,32 @@ def long(tmp_path_factory):
     return directory
 
 
+def test_a_kept_state_that_a_newer_one_replaces_while_it_is_looked_at_is_no_finding(long, tmp_path):
+    directory = copy_of(long, tmp_path / "store")
+    other, opened = Store.open(directory), []
+    other.memory().remember_many([f"one more, {number}" for number in range(1500)])
+
+    def before(cursor, sql, bindings):
+        if (
+            sql == "PRAGMA journal_mode=MEMORY"
+        ):  # a cache is being opened: first for its list, then for its parts
+            opened.append(sql)
+            if len(opened) == 2:
+                in_a_thread(other.close)  # keeps a newer state
+        return True
+
+    def watch(db):
+        db.exec_trace = before
+
+    with Store.open(directory) as store:
+        apsw.connection_hooks.append(watch)
+        try:
+            assert messages(store.verify()) == []
+        finally:
+            apsw.connection_hooks.remove(watch)
+    assert len(opened) > 2
+
+
 @pytest.mark.parametrize("quick", [False, True])
 @pytest.mark.parametrize("what", ["purge", "forget", "remember"])
 def test_what_others_do_between_two_pieces_is_no_finding(long, tmp_path, what, quick):
@@ -359,6 +385,16 @@ def test_a_journal_is_verified_and_a_damaged_one_is_a_finding(tmp_path):
     file.write_bytes(file.read_bytes().replace(b"kettle is blue", b"kettle is blur"))
     finding = one(verify(tmp_path / "store"))
     assert (finding.space, finding.seq) == (1, 2)
+
+
+def test_every_damaged_line_of_a_journal_is_a_finding(tmp_path):
+    with Store.open(tmp_path / "store", backend="journal") as store:
+        for number in range(5):
+            store.memory().remember(f"The kettle is number {number}")
+    [file] = (tmp_path / "store").glob("journal-*.jsonl")
+    whole = file.read_bytes()
+    file.write_bytes(whole.replace(b"number 1", b"number 7").replace(b"number 3", b"number 8"))
+    assert [finding.seq for finding in verify(tmp_path / "store").findings] == [3, 5]
 
 
 def test_a_wrong_key_is_no_finding(tmp_path):

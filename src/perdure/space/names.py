@@ -44,14 +44,21 @@ class Names:
                 was read is damaged.
             Busy: erasures overtook the look again and again.
         """
-        number = self._log.find_space(name)
-        if number is not None:
-            if self._name(number, self._log.head(number)) not in (name, None):
+        for _ in range(ATTEMPTS):
+            epoch, number = self._log.epoch(), self._log.find_space(name)
+            if number is None:
+                return self._find_lost(name)
+            if self._name(number, self._log.head(number)) in (name, None):
+                return number
+            if self._log.epoch() == epoch:  # else a purge gave the number to another space
                 raise Corrupt(
                     f"space {number} is found under a name that is not its own: keep the files, restore a backup",
                     space=number,
                 )
-            return number
+        raise Busy("the store is being purged again and again; retry")
+
+    def _find_lost(self, name: bytes) -> int | None:
+        """As `find`, where the log finds no space of this name."""
         with self._lock:
             self._look()
             lost = self._told.get(name)

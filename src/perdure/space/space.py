@@ -133,9 +133,8 @@ class Space:
     def _fresh_view(self) -> View:
         number = self._number
         if number is None:
-            number = self._number = self.find_number(self._name)
-            if number is None:
-                return self._empty_view()
+            # Not kept: a purge may give the number to another space before it is; who loads looks again.
+            return self._empty_view() if self.find_number(self._name) is None else self._catch_up()
         view = self._view
         head = self.log.head(number)
         if view is not None:

@@ -103,8 +103,8 @@ class Access:
             except _Replaced:
                 continue
             # Without a sync at each commit, losing power may lawfully lose what the mark would insist on.
-            if self._durability == "full" and self._witness is not None:
-                _witness(self._witness[1], writing.last_row)
+            if self._durability == "full":
+                self._acknowledge(writing.last_row)
             self._pool.give(link)
             return result
 
@@ -185,6 +185,13 @@ class Access:
                 "the store's directory was moved or replaced while the store was open: close it, and open it where "
                 "it is now. Nothing was written"
             )
+
+    def _acknowledge(self, row: int) -> None:
+        """Note the last row that was committed; nothing where the log was closed meanwhile."""
+        # Guarded: once it is closed, the mark's descriptor may be that of somebody else's file.
+        with self._guard:
+            if self._witness is not None:
+                _witness(self._witness[1], row)
 
     def _statement(self, sql: str, bindings: Sequence[Any]) -> tuple[list[Any], int]:
         while True:

@@ -151,10 +151,7 @@ def _checked_target(store: Path, directory: Path) -> Path:
         if target.exists() and not target.is_dir():
             raise InvalidRequest("directory is the name of a file: give a directory", field="directory")
         if target.exists() and any(target.iterdir()):
-            raise InvalidRequest(
-                "directory holds something already: give one that is empty, or does not exist yet",
-                field="directory",
-            )
+            raise _taken()
     except OSError as error:
         raise _unusable(error) from error
     return target
@@ -168,9 +165,13 @@ def _made(target: Path) -> Iterator[None]:
         mode = None if made else stat.S_IMODE(target.stat().st_mode)
         target.mkdir(mode=0o700, parents=True, exist_ok=True)
         target.chmod(0o700)
+        # Only one copy gets by here: whatever comes to be there later is its own, to be erased if it fails.
+        is_ours = create_private(StoreFiles(target).writer)
     except OSError as error:
         _remove(made)
         raise _unusable(error) from error
+    if not is_ours:
+        raise _taken()
     try:
         yield
     except BaseException:  # raised again: half a copy must not be taken for a whole one
@@ -185,6 +186,12 @@ def _made(target: Path) -> Iterator[None]:
     with suppress(OSError):  # the copy is whole; its parents' entries are the file system's own matter
         for place in made:
             sync_directory(place.parent)
+
+
+def _taken() -> InvalidRequest:
+    return InvalidRequest(
+        "directory holds something already: give one that is empty, or does not exist yet", field="directory"
+    )
 
 
 def _remove(made: list[Path]) -> None:

@@ -6,12 +6,12 @@ store.lock alone, never overwrites a file that somebody has open.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from hashlib import blake2b
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import apsw
 
@@ -98,17 +98,25 @@ def findings(access: Access) -> Iterator[Finding]:
 
     A cache that another process has in use is passed over.
     """
-    for row in _seen(access, lambda db: rows_of(db, _PUBLISHED)) or ():
+    for row in _published(access):
         if isinstance(row, Finding):
             yield row
-            continue
-        number, space, name, epoch, seq, erasures, digest, parts, check = row
-        blob: list[bytes] = []
-        for position in range(parts if type(parts) is int else 0):
-            part = _seen(access, partial(_get_part, place=(number, position)))
-            blob.append(part if isinstance(part, bytes) else b"")
-        if _check(space, name, Head(epoch, seq, erasures, digest), b"".join(blob)) != check:
-            yield Finding(f"a kept state of space {space} is damaged: {_HARMLESS}", space)
+        # A newer snapshot, an erasure or a purge may take parts away while they are read, and the row with them.
+        elif not _is_whole(access, row) and row in _published(access):
+            yield Finding(f"a kept state of space {row[1]} is damaged: {_HARMLESS}", row[1])
+
+
+def _published(access: Access) -> list[Any]:
+    return _seen(access, lambda db: rows_of(db, _PUBLISHED)) or []
+
+
+def _is_whole(access: Access, row: Sequence[Any]) -> bool:
+    number, space, name, epoch, seq, erasures, digest, parts, check = row
+    blob: list[bytes] = []
+    for position in range(parts if type(parts) is int else 0):
+        part = _seen(access, partial(_get_part, place=(number, position)))
+        blob.append(part if isinstance(part, bytes) else b"")
+    return bool(_check(space, name, Head(epoch, seq, erasures, digest), b"".join(blob)) == check)
 
 
 def whole_blobs(path: Path, cipher: Cipher, space: int) -> list[bytes]:

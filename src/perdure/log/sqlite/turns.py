@@ -11,7 +11,7 @@ from typing import Protocol
 
 import apsw
 
-from perdure.errors import Busy
+from perdure.errors import Busy, Unavailable
 from perdure.log.disk import create_private, open_private
 from perdure.log.sqlite.failures import translated
 from perdure.log.sqlite.files import StoreFiles
@@ -107,13 +107,16 @@ class WriterTurn:
         self._threads = ThreadTurn()
         self._lock = lock
         self._timeout_s = timeout_s
-        self._closed = False
+        self._closed = False  # nobody takes the turn any more
+        self._shut = False  # the lock is closed
 
     @contextmanager
     def held(self, timeout_s: float | None = None) -> Iterator[None]:
-        """Hold the turn; raises Busy past the time-out, the log's own when None."""
+        """Hold the turn; raises Busy past the time-out, the log's own when None, Unavailable once closed."""
         wait_s = self._timeout_s if timeout_s is None else timeout_s
         if not self._take(wait_s):
+            if self._closed:
+                raise Unavailable("the log was closed; open it again")
             raise Busy(f"other writers kept the turn for {wait_s} seconds; try again")
         try:
             yield
@@ -144,12 +147,8 @@ class WriterTurn:
 
     def close(self) -> None:
         """Close the lock, now or when the thread that has the turn gives it back. Idempotent."""
-        if self._closed or self._threads.mine or not self._threads.take(0):
-            self._closed = True
-            return
         self._closed = True
-        self._lock.close()
-        self._threads.give()
+        self._shut_if_free()
 
     def _take(self, timeout_s: float) -> bool:
         deadline = time.monotonic() + timeout_s
@@ -157,17 +156,33 @@ class WriterTurn:
             return False
         taken = False
         try:
-            taken = self._lock.acquire(deadline - time.monotonic())
+            # Once the lock is closed, its descriptors may be those of somebody else's files.
+            taken = not self._closed and self._lock.acquire(deadline - time.monotonic())
         except OSError as error:
             raise translated(error) from error
         finally:
             if not taken:
-                self._threads.give()
+                self._end()
         return taken
 
     def _give(self) -> None:
         try:
             self._lock.release()
+        finally:
+            self._end()
+
+    def _end(self) -> None:
+        self._threads.give()
+        if self._closed:
+            self._shut_if_free()
+
+    def _shut_if_free(self) -> None:
+        if self._threads.mine or not self._threads.take(0):
+            return  # whoever has the turn does it
+        try:
+            if not self._shut:
+                self._shut = True
+                self._lock.close()
         finally:
             self._threads.give()
 
