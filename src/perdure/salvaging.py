@@ -7,19 +7,26 @@ from contextlib import suppress
 from functools import partial
 from itertools import islice
 from pathlib import Path
+from typing import Protocol
 
 from msgspec import structs
 
 from perdure.base.ids import keyed_hash
 from perdure.errors import Conflict, Corrupt, InvalidRequest, NotFound
 from perdure.log.disk import erase
-from perdure.log.journal import is_journal
+from perdure.log.journal import (
+    JournalLog,
+    create_keeping,
+    is_journal,
+    journal_kept_from_others,
+    open_journal_remains,
+)
 from perdure.log.protocol import Batch, Entry, Finding, Log, Progress
 from perdure.log.records import FactRecord, Record, SpaceRecord, encode
 from perdure.log.sqlite.files import StoreFiles
 from perdure.log.sqlite.keys import KeyForm, checked_key
 from perdure.log.sqlite.log import SqliteLog
-from perdure.log.sqlite.salvaging import Remains, keep_secret, kept_from_others, open_remains
+from perdure.log.sqlite.salvaging import keep_secret, kept_from_others, open_remains
 from perdure.memory.config import MemoryConfig
 from perdure.model.finding import Salvaged
 from perdure.model.namespace import Namespace
@@ -32,6 +39,38 @@ from perdure.space.verifying import verify_log
 CHUNK = 1_000  # records written in one transaction
 
 
+class Remains(Protocol):
+    """What a backend finds whole in one generation of a damaged store."""
+
+    generation: int
+    unplaced: int  # how many records are lost without a trace of whose they were
+
+    @property
+    def records(self) -> int:
+        """How many records are whole and not erased."""
+        ...
+
+    def spaces(self) -> list[int]:
+        """Return the numbers of the spaces of which anything is left, ascending."""
+        ...
+
+    def last(self, space: int) -> int:
+        """Return the number of the last record that the space is known to have had."""
+        ...
+
+    def read(self, space: int) -> Iterator[Entry]:
+        """Yield what is whole of a space in order; data is None where it was erased. What is lost is left out."""
+        ...
+
+    def is_named(self, space: int, name: bytes) -> bool:
+        """Whether the space is known under the keyed hash of this name."""
+        ...
+
+    def kept_states(self, space: int) -> list[bytes]:
+        """Return the snapshots of a space that are whole, the newest first."""
+        ...
+
+
 def salvage(
     path: str | Path,
     out: str | Path,
@@ -42,29 +81,35 @@ def salvage(
 ) -> Salvaged:
     """Copy what is provably whole of a damaged store into a new one, and tell what is lost.
 
-    The damaged store is left as it is; close it everywhere first. A record counts as whole when its checksum
-    holds. What was forgotten stays forgotten. What depended on a lost record (links, ends and labels of a lost
-    fact) is left out; where a lost fact stood between two others, the newer one supersedes the older one still.
+    The damaged store is left as it is; close it everywhere first. The new one is of the same backend. A record
+    counts as whole when its checksum holds, in a journal when the digest of its line does. What was forgotten stays
+    forgotten. What depended on a lost record (links, ends and labels of a lost fact) is left out; where a lost
+    fact stood between two others, the newer one supersedes the older one still.
 
     Args:
         path: the directory of the damaged store.
         out: a directory that does not exist yet, or is empty. The new store has the key and the secret of the old
             one; where that secret is lost, a new one.
         key: the key of the store if it is encrypted.
-        secret: the store's secret if it is kept outside.
-        progress: told the rows that were looked at, of all.
+        secret: the store's secret if it is kept outside, or that of a journal whose journal.key is lost.
+        progress: told the rows, or the lines, that were looked at, of all.
 
     Raises:
         NotFound: there is no store.
         InvalidRequest: `out` is in use, or lies in the store's directory.
         WrongKey: the key, or the secret, is not that of the store.
-        Corrupt: nothing at all is whole.
+        Corrupt: nothing at all is whole; or it is a journal, and its secret is lost.
         Busy, StorageFull, Unavailable. Nothing is left in `out` then.
     """
     source, target = _checked(path, out)
-    form = key() if callable(key) and not isinstance(key, Path) else key
     existed = target.exists()
     try:
+        if is_journal(source):
+            if key is not None:
+                raise InvalidRequest("a journal is not encrypted: leave key out", field="key")
+            with journal_kept_from_others(source):
+                return _salvaged_journal(source, target, secret, progress)
+        form = key() if callable(key) and not isinstance(key, Path) else key
         with kept_from_others(StoreFiles(source)):
             return _salvaged(source, target, secret, form, progress)
     except BaseException:  # raised again: half a store must not be taken for what could be saved
@@ -79,12 +124,7 @@ def _salvaged(
     remains, secrets, notes = open_remains(StoreFiles(source), secret, key, progress)
     try:
         work = _Salvage(remains, secrets.secret, notes, renewed=secrets.new)
-        log = SqliteLog.open(target, secret=secrets.secret, key=form)
-        try:
-            work.write(log)
-            _check(log)
-        finally:
-            log.close()
+        _write(work, SqliteLog.open(target, secret=secrets.secret, key=form))
         if secrets.kept:
             keep_secret(target, key, secrets.secret)
     finally:
@@ -92,12 +132,33 @@ def _salvaged(
     return work.answer()
 
 
+def _salvaged_journal(
+    source: Path, target: Path, secret: bytes | None, progress: Progress | None
+) -> Salvaged:
+    remains = open_journal_remains(source, secret, progress)
+    work = _Salvage(remains, remains.secret, remains.notes, renewed=False)
+    work.lost += remains.lost
+    if remains.kept:
+        create_keeping(target, remains.secret)
+    _write(work, JournalLog.open(target, secret=remains.secret))
+    return work.answer()
+
+
+def _write(work: _Salvage, log: Log) -> None:
+    """Write what is saved into a new log, verify it and close it."""
+    try:
+        work.write(log)
+        _check(log)
+    finally:
+        log.close()
+
+
 class _Salvage:
     """What is being written, and what is told of it in the end."""
 
     def __init__(self, remains: Remains, secret: bytes, notes: list[str], *, renewed: bool) -> None:
         self._remains, self._secret, self._notes, self._renewed = remains, secret, notes, renewed
-        self._lost: list[Finding] = []
+        self.lost: list[Finding] = []
         self._facts = self._spaces = 0
 
     def answer(self) -> Salvaged:
@@ -107,7 +168,7 @@ class _Salvage:
             spaces=self._spaces,
             records=remains.records,
             facts=self._facts,
-            lost=tuple(self._lost),
+            lost=tuple(self.lost),
             notes=tuple(self._notes),
         )
 
@@ -115,12 +176,12 @@ class _Salvage:
         """Write every space of which anything is left."""
         if self._remains.unplaced > 0:
             what = f"the last {self._remains.unplaced} records that were acknowledged are lost, of whichever spaces"
-            self._lost.append(Finding(what))
+            self.lost.append(Finding(what))
         for number in self._remains.spaces():
             mended = mend(number, self._remains.last(number), partial(self._remains.read, number))
             if mended.gone:
                 continue
-            self._lost += mended.lost
+            self.lost += mended.lost
             first, blocks = mended.first, True
             if first is None:
                 first, blocks = self._found_settings(number)
@@ -195,12 +256,8 @@ def _check(log: Log) -> None:
 def _checked(path: str | Path, out: str | Path) -> tuple[Path, Path]:
     source, target = Path(path).absolute(), Path(out).absolute()
     files = StoreFiles(source)
-    if is_journal(source):
-        raise InvalidRequest(
-            "the store is a journal, which anybody can read: keep the lines that are whole, or restore a backup",
-            field="path",
-        )
-    if not source.is_dir() or not (files.generations() or files.lock.is_file()):
+    there = source.is_dir() and (is_journal(source) or files.generations() or files.lock.is_file())
+    if not there:
         raise NotFound("there is no store there to save anything of", field="path")
     if source.resolve() in (target.resolve(), *target.resolve().parents):
         raise InvalidRequest("out lies in the damaged store's directory: give another place", field="out")

@@ -62,6 +62,10 @@ class JournalFiles:
         """Return the files of every generation but this one."""
         return [path for path, generation in self._generations() if generation != number]
 
+    def numbers(self) -> list[int]:
+        """Return the numbers of the generations that there are, ascending."""
+        return sorted(number for path, number in self._generations() if path.suffix == ".jsonl")
+
     def any(self) -> bool:
         """Whether there is any file that only a journal has, however much of it is lost."""
         kept = (self.pointer, self.key)
@@ -161,6 +165,22 @@ def read_key(files: JournalFiles) -> bytes:
     if secret.hex().encode() + b"\n" != raw or len(secret) != SECRET_BYTES:
         raise damaged_key()
     return secret
+
+
+def find_key(files: JournalFiles) -> bytes | None:
+    """Return the secret that lies beside the journal, however it is spaced; None where there is none.
+
+    Raises:
+        InvalidRequest: others than the owner may read it.
+    """
+    if not files.key.is_file():
+        return None
+    check_private(files.key)
+    try:
+        secret = bytes.fromhex(files.key.read_bytes().decode("ascii"))
+    except ValueError:
+        return None
+    return secret if len(secret) == SECRET_BYTES else None
 
 
 def damaged_key() -> Corrupt:

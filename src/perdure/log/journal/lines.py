@@ -78,6 +78,22 @@ class Digest(Protocol):
     def __call__(self, number: int, before: bytes, after: bytes) -> bytes: ...
 
 
+class LineParts(NamedTuple):
+    """A line taken apart: its digest, and what that covers."""
+
+    before: bytes
+    version: int
+    seq: int
+    sha: bytes
+    after: bytes
+    space: int
+
+    @property
+    def raw(self) -> bytes:
+        """The line with its line feed."""
+        return b"%b%b%b\n" % (self.before, self.sha, self.after)
+
+
 _decode = msgspec.json.Decoder(_Said).decode
 _encode = msgspec.json.Encoder().encode
 
@@ -96,7 +112,7 @@ def line_digest(secret: bytes) -> Digest:
     return digest
 
 
-_plain_digest = line_digest(b"")
+plain_digest = line_digest(b"")  # of line 1
 
 
 def make_verifier(secret: bytes) -> bytes:
@@ -107,7 +123,7 @@ def make_verifier(secret: bytes) -> bytes:
 def store_line(secret: bytes, *, kept: bool) -> bytes:
     """Return line 1."""
     said = _encode(StoreLine(FORMAT, make_verifier(secret), kept))
-    return _line(_plain_digest, 1, (0, 0), b'"store":' + said)
+    return _line(plain_digest, 1, (0, 0), b'"store":' + said)
 
 
 class Writer:
@@ -153,7 +169,7 @@ def read_store_line(raw: bytes, name: str) -> StoreLine:
         Corrupt: it is damaged.
         Unavailable: a newer build wrote it.
     """
-    said = read_line(1, raw, _plain_digest, name).said
+    said = read_line(1, raw, plain_digest, name).said
     if not isinstance(said, StoreLine) or said.format != FORMAT:
         raise damaged_line(name, 1)
     return said
@@ -170,21 +186,29 @@ def read_line(number: int, raw: bytes, digest: Digest, name: str) -> Line:
         Corrupt: it is not what was written there.
         Unavailable: a newer build wrote it.
     """
-    found = _LINE.fullmatch(raw)
-    if found is None:
+    parts = find_parts(raw)
+    if parts is None:
         raise damaged_line(name, number)
-    before, version, seq, sha, after, space = found.groups()
-    if not compare_digest(digest(number, before, after), sha):
-        raise damaged_line(name, number, space=int(space), seq=int(seq))
-    if int(version) != VERSION:
+    if not compare_digest(digest(number, parts.before, parts.after), parts.sha):
+        raise damaged_line(name, number, space=parts.space, seq=parts.seq)
+    if parts.version != VERSION:
         raise Unavailable(
-            f"{name} has lines of format {int(version)}, this library reads up to {VERSION}: upgrade perdure"
+            f"{name} has lines of format {parts.version}, this library reads up to {VERSION}: upgrade perdure"
         )
     try:
         line = _decode(raw)
     except msgspec.MsgspecError as error:
-        raise damaged_line(name, number, space=int(space), seq=int(seq)) from error
+        raise damaged_line(name, number, space=parts.space, seq=parts.seq) from error
     return Line(line.seq, line.space, _said(line, name, number))
+
+
+def find_parts(raw: bytes) -> LineParts | None:
+    """Return the parts of what has the shape of a line, unverified; None for anything else."""
+    found = _LINE.fullmatch(raw)
+    if found is None:
+        return None
+    before, version, seq, sha, after, space = found.groups()
+    return LineParts(before, int(version), int(seq), sha, after, int(space))
 
 
 def _said(line: _Said, name: str, number: int) -> StoreLine | HeadLine | RecordLine:

@@ -11,7 +11,7 @@ from pathlib import Path
 from perdure.base.ids import random_secret
 from perdure.errors import Corrupt, InvalidRequest, PerdureError, Unavailable, WrongKey
 from perdure.log.content import Change, Content, SpaceContent
-from perdure.log.disk import erase, make_directory, sync_directory
+from perdure.log.disk import create_private, erase, make_directory, sync_directory
 from perdure.log.journal.failures import system_errors, translated
 from perdure.log.journal.files import (
     UNFINISHED,
@@ -115,6 +115,9 @@ class JournalMedium:
             target = _checked_target(self._files, directory)
             made = not target.directory.exists()
             make_directory(target.directory)
+            # Only one copy gets by here: whatever comes to be there later is its own, to be erased if it fails.
+            if not create_private(target.lock):
+                raise _taken()
             try:
                 self._copy(target)
             except BaseException:  # raised again: the directory is left as it was
@@ -159,7 +162,8 @@ class JournalMedium:
         files = self._files
         pointer = find_pointer(files)
         if pointer is None or pointer.generation == UNFINISHED:
-            pointer = _create(files, secret)
+            kept = secret is None
+            pointer = create_files(files, secret or random_secret(SECRET_BYTES), kept=kept)
         else:
             sync_directory(files.directory)  # the pointer is durable before anything else is erased
         self._pointer = pointer
@@ -248,7 +252,12 @@ def find_pointer(files: JournalFiles) -> Pointer | None:
     return None
 
 
-def _create(files: JournalFiles, secret: bytes | None) -> Pointer:
+def create_files(files: JournalFiles, secret: bytes, *, kept: bool) -> Pointer:
+    """Make the files of an empty journal, durably; return the pointer to them.
+
+    Args:
+        kept: whether journal.key keeps the secret.
+    """
     # The pointer comes first and says "unfinished" until all else is durable: a crash at any step leaves either
     # nothing that counts, or the whole store.
     put_pointer(files, Pointer(UNFINISHED))
@@ -256,10 +265,10 @@ def _create(files: JournalFiles, secret: bytes | None) -> Pointer:
     sync_directory(files.directory.parent)
     for leftover in (*files.others(UNFINISHED), files.key):
         erase(leftover)
-    if secret is None:
-        write_key(files, random_secret(SECRET_BYTES))
-    kept = read_key(files) if secret is None else secret
-    write_generation(files, 1, Content(kept), kept=secret is None)
+    if kept:
+        write_key(files, secret)
+        secret = read_key(files)
+    write_generation(files, 1, Content(secret), kept=kept)
     pointer = Pointer(1)
     put_pointer(files, pointer)
     sync_directory(files.directory)
@@ -298,10 +307,14 @@ def _checked_target(files: JournalFiles, directory: Path) -> JournalFiles:
     if whole == store or store in whole.parents:
         raise InvalidRequest("directory lies within the store: give one outside it", field="directory")
     if whole.exists() and (not whole.is_dir() or any(whole.iterdir())):
-        raise InvalidRequest(
-            "directory is in use: give one that does not exist yet, or is empty", field="directory"
-        )
+        raise _taken()
     return JournalFiles(whole)
+
+
+def _taken() -> InvalidRequest:
+    return InvalidRequest(
+        "directory is in use: give one that does not exist yet, or is empty", field="directory"
+    )
 
 
 def _finding(error: PerdureError | OSError) -> Finding:
