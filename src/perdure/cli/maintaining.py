@@ -10,7 +10,7 @@ from perdure.cli import options as o
 from perdure.cli.erasing import CertificateOption, PurgeFlag, certificate_file
 from perdure.cli.failures import Failed
 from perdure.cli.previews import ask, count_of, show_leaving
-from perdure.cli.removing import answer_forgotten, ask_to_forget
+from perdure.cli.removing import DerivedFlag, answer_forgotten, ask_to_forget
 from perdure.cli.screen import Screen, print_json
 from perdure.cli.session import Session, command
 
@@ -33,6 +33,7 @@ def apply_forgetting(  # noqa: PLR0913 - one parameter per option
     include_chain: Annotated[
         bool, typer.Option("--include-chain", help="Every version joined to them as well.")
     ] = False,
+    include_derived: DerivedFlag = False,
     apply: Apply = False,
     purge: PurgeFlag = False,
     certificate: CertificateOption = None,
@@ -40,13 +41,14 @@ def apply_forgetting(  # noqa: PLR0913 - one parameter per option
     idempotency_key: o.IdempotencyKey = None,
 ) -> None:
     """Show what the configuration's forgetting policy would remove; with --apply remove it, after a question."""
+    which: dict[str, Any] = {"include_chain": include_chain, "include_derived": include_derived}
     how: dict[str, Any] = {"purge": purge, "idempotency_key": idempotency_key}
     with (
-        session.memory(writes=apply) as memory,
+        session.memory(changes=apply) as memory,
         certificate_file(certificate, dry_run=not apply) as keep,
     ):
         if not apply or not yes:
-            preview = memory.apply_forgetting(include_chain=include_chain)
+            preview = memory.apply_forgetting(**which)
             if not apply:
                 answer_forgotten(session, memory, preview)
                 return
@@ -54,7 +56,7 @@ def apply_forgetting(  # noqa: PLR0913 - one parameter per option
             # Only what was shown may go, also if others write meanwhile.
             reply = memory.forget(ids=preview.forgotten, **how)
         else:
-            reply = memory.apply_forgetting(include_chain=include_chain, dry_run=False, **how)
+            reply = memory.apply_forgetting(**which, dry_run=False, **how)
         keep(reply.certificate)
         answer_forgotten(session, memory, reply)
 
@@ -73,7 +75,7 @@ def consolidate(
 
     The policy is asked anew after the question; when its answer is another one by then, nothing is changed.
     """
-    with session.memory(writes=apply) as memory:
+    with session.memory(changes=apply) as memory:
         if not apply or not yes:
             preview = memory.consolidate(allow_destructive=allow_destructive)
             if not apply:

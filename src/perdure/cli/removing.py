@@ -8,6 +8,7 @@ import typer
 
 from perdure.cli import options as o
 from perdure.cli.erasing import PENDING, CertificateOption, PurgeFlag, certificate_file
+from perdure.cli.failures import complain
 from perdure.cli.previews import ask, count_of, show_leaving
 from perdure.cli.screen import Screen, print_json
 from perdure.cli.session import Session, command
@@ -17,6 +18,10 @@ if TYPE_CHECKING:
     from perdure.store import Memory
 
 Ids = Annotated[list[str] | None, typer.Argument(metavar="[ID]...", help="The facts' ids.")]
+
+DerivedFlag = Annotated[
+    bool, typer.Option("--include-derived", help="What a consolidation made from them as well.")
+]
 
 
 def add_to(app: typer.Typer) -> None:
@@ -51,6 +56,7 @@ def forget(  # noqa: PLR0913 - one parameter per option
     include_chain: Annotated[
         bool, typer.Option("--include-chain", help="Every version joined to them as well.")
     ] = False,
+    include_derived: DerivedFlag = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would go, and stop.")] = False,
     soft: Annotated[bool, typer.Option("--soft", help="Hide instead of erase; restore brings back.")] = False,
     block: Annotated[bool, typer.Option("--block", help="Refuse the same content from now on.")] = False,
@@ -74,27 +80,40 @@ def forget(  # noqa: PLR0913 - one parameter per option
         "filter": o.json_object(filter_, "filter"),
         "all": all_,
     }
-    how: dict[str, Any] = {"include_chain": include_chain, "soft": soft, "block": block, "purge": purge}
+    which: dict[str, Any] = {"include_chain": include_chain, "include_derived": include_derived}
+    how: dict[str, Any] = {"soft": soft, "block": block, "purge": purge}
     with (
-        session.memory(writes=not dry_run) as memory,
+        session.memory(changes=not dry_run) as memory,
         certificate_file(certificate, dry_run=dry_run) as keep,
     ):
+        named = scope["ids"] or []
         if not yes or dry_run:
-            preview = memory.forget(**scope, **how, dry_run=True)
+            preview = memory.forget(**scope, **which, **how, dry_run=True)
             if dry_run:
+                _miss(named, preview)
                 answer_forgotten(session, memory, preview)
                 return
             ask_to_forget(memory, preview)
             # Only what was shown may go, also if others write meanwhile.
-            scope = {"ids": list(preview.forgotten)}
-        reply = memory.forget(**scope, **how, idempotency_key=idempotency_key)
+            scope, which = {"ids": list(preview.forgotten)}, {}
+        reply = memory.forget(**scope, **which, **how, idempotency_key=idempotency_key)
         keep(reply.certificate)
-        answer_forgotten(session, memory, reply)
+        _miss(named, reply)
+        answer_forgotten(session, memory, reply, soft=soft)
 
 
-def restore(session: Session, ids: Annotated[list[str], typer.Argument(metavar="ID...")]) -> None:
+def _miss(named: list[str], reply: Forgotten) -> None:
+    """Say which of the ids that were named are those of nothing."""
+    missing = sorted(set(named) - set(reply.forgotten))
+    if missing:
+        complain(f"not found: {', '.join(missing)}")
+
+
+def restore(
+    session: Session, ids: Annotated[list[str], typer.Argument(metavar="ID...", help="The facts' ids.")]
+) -> None:
     """Bring softly forgotten facts back."""
-    with session.memory(writes=True) as memory:
+    with session.memory(changes=True) as memory:
         back = memory.restore(ids)
     _count(session, "restored", list(back), f"{len(back)} of {len(set(ids))} facts came back.")
 
@@ -106,7 +125,7 @@ def unblock(
     text: Annotated[list[str] | None, typer.Option("--text", help="A text; repeatable.")] = None,
 ) -> None:
     """Allow ids and texts again that were forgotten with --block."""
-    with session.memory(writes=True) as memory:
+    with session.memory(changes=True) as memory:
         lifted = memory.unblock(ids=ids or None, texts=text or None)
     _count(session, "unblocked", lifted, f"{lifted} blocks were lifted.")
 
@@ -127,12 +146,12 @@ def ask_to_forget(memory: Memory, preview: Forgotten) -> None:
     if preview.forgotten:
         ask(
             f"Forget {count_of(len(preview.forgotten))}?",
-            lambda screen: show_leaving(screen, memory, preview.forgotten),
+            lambda screen: _show_both(screen, memory, preview),
             refused="nothing was forgotten",
         )
 
 
-def answer_forgotten(session: Session, memory: Memory, reply: Forgotten) -> None:
+def answer_forgotten(session: Session, memory: Memory, reply: Forgotten, *, soft: bool = False) -> None:
     if session.as_json:
         from perdure.contract.wire import forgotten_object  # noqa: PLC0415 - only where it is printed
 
@@ -142,9 +161,23 @@ def answer_forgotten(session: Session, memory: Memory, reply: Forgotten) -> None
     if reply.dry_run:
         show_leaving(screen, memory, reply.forgotten)
         screen.line(f"{count_of(len(reply.forgotten))} would go. Nothing was changed.")
+        _show_derived(screen, memory, reply)
         return
-    screen.line(f"{count_of(len(reply.forgotten))} forgotten.")
+    screen.line(f"{count_of(len(reply.forgotten))} {'hidden; restore brings back' if soft else 'forgotten'}.")
+    _show_derived(screen, memory, reply)
     if reply.purged:
         screen.line("The store was rewritten without them.")
     if reply.pending:
         screen.line(PENDING)
+
+
+def _show_both(screen: Screen, memory: Memory, preview: Forgotten) -> None:
+    show_leaving(screen, memory, preview.forgotten)
+    _show_derived(screen, memory, preview)
+
+
+def _show_derived(screen: Screen, memory: Memory, reply: Forgotten) -> None:
+    if reply.derived:
+        hint = " (--include-derived takes them along)" if reply.dry_run else ""
+        screen.line(f"Made from them, and staying{hint}:")
+        show_leaving(screen, memory, reply.derived)

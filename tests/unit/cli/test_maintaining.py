@@ -172,3 +172,13 @@ def test_what_a_policy_removes_may_be_purged_and_certified(run, one, tmp_path):
     told = run("apply-forgetting", *one, "--apply", "--yes", "--purge", "--certificate", str(file), "--json")
     assert (told.json["forgotten"], told.json["purged"]) == (["a", "b"], True)
     assert json.loads(file.read_text())["steps"][-1] == {"name": "overwritten", "done": True}
+
+
+def test_apply_forgetting_takes_along_what_was_made_from_what_goes_when_asked(run, one, store_path, three):
+    with Store.open(store_path) as store:
+        memory = store.memory(config=MemoryConfig(consolidation=Together()))
+        (merged,) = memory.consolidate(dry_run=False).created
+    shown = run("apply-forgetting", *one, "--json").json
+    assert (shown["forgotten"], shown["derived"]) == (["a", "b", "c"], [merged])
+    told = run("apply-forgetting", *one, "--include-derived", "--apply", "--yes", "--json").json
+    assert (told["forgotten"], told["derived"]) == (sorted(["a", "b", "c", merged]), [])

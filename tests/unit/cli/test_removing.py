@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from perdure import MemoryConfig, Store
+from perdure.policies import Consolidation
 from unit.cli.command_line import remember, texts
 
 CANARY = "XQZ-canary-7731"
@@ -126,3 +128,40 @@ def test_a_forgotten_text_is_in_no_file_of_the_store(run, store_path):
             data = path.read_bytes()
             assert CANARY.encode() not in data
             assert CANARY.lower().encode() not in data
+
+
+class Together:
+    """A consolidation policy that merges all facts."""
+
+    def plan(self, facts, now):
+        return [Consolidation(text="all of it", sources=tuple(fact.id for fact in facts))]
+
+
+@pytest.fixture
+def merged(run, store_path):
+    """Return the id of a fact that was merged from a and b."""
+    for id_ in ("a", "b"):
+        remember(run, f"fact {id_}", "--id", id_)
+    with Store.open(store_path) as store:
+        memory = store.memory(config=MemoryConfig(consolidation=Together()))
+        return memory.consolidate(dry_run=False).created[0]
+
+
+def test_forget_shows_what_was_made_from_what_goes(run, merged):
+    assert run("forget", "a", "--dry-run", "--json").json["derived"] == [merged]
+    shown = run("forget", "a", "--dry-run").out
+    assert "Made from them, and staying (--include-derived takes them along):" in shown
+    assert "all of it" in shown
+    refused = run("forget", "a", stdin="n\n")
+    assert "all of it" in refused.err
+    done = run("forget", "a", "--yes").out
+    assert "1 fact forgotten.\nMade from them, and staying:\n" in done
+    assert "all of it" in done
+    assert "Made from them" not in run("forget", merged, "--yes").out
+
+
+@pytest.mark.parametrize("asked", [("--yes",), ()])
+def test_include_derived_takes_along_what_was_made_from_what_goes(run, merged, asked):
+    told = run("forget", "a", "--include-derived", *asked, "--json", stdin="y\n").json
+    assert (told["forgotten"], told["derived"]) == (sorted(["a", merged]), [])
+    assert texts(run("list", "--json")) == ["fact b"]
