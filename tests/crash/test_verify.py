@@ -318,6 +318,7 @@ WRONG = [
     ((UseRecord((-1,), b"", 1),), "names fact -1"),
     ((fact(0),), "repeats the fact number 0"),
     ((fact(3, cuts=(4, 2)),), "is cut into units"),
+    ((fact(3, made_from=(1, 3)),), "is made from a fact that did not come before it"),
     ((SpaceRecord("", "", "english.v1", 1.0, 0.5, 1, b""),), "is not what stands at its place"),
     ((RemovalRecord((0,), 3, (2,), 1),), "was to be erased by record"),
     ((b"\x01\x91\x7f",), "no record of a known type"),

@@ -64,9 +64,12 @@ class Histories:
         told = FactRecord(
             self.next, f"fact {self.next}", random.choice(TEXTS), at, cuts=cuts, version=int(bool(cuts))
         )
+        sources = [number for number in (*self.kept, *self.gone) if random.choice((True, False, False))]
+        told = msgspec.structs.replace(told, made_from=tuple(sorted(sources)))
         if stays:
+            living = tuple(self.kept[number] for number in told.made_from if number in self.kept)
             self.kept[self.next] = self.second_next
-            self.second.append(msgspec.structs.replace(told, number=self.second_next))
+            self.second.append(msgspec.structs.replace(told, number=self.second_next, made_from=living))
             self.second_next += 1 + len(cuts)
         else:
             self.gone.append(self.next)
@@ -166,6 +169,8 @@ def folded(records: Sequence[Record | None]) -> list[Record]:
 
 
 def numbers_in(record: Record) -> Iterable[int]:
+    if isinstance(record, FactRecord):
+        return record.made_from
     if isinstance(record, LinkRecord):
         return (record.newer, record.older)
     if isinstance(record, EndRecord | AnnotationRecord):
@@ -188,6 +193,7 @@ def check_dense(records: Sequence[Record]) -> None:
         )
         if isinstance(record, FactRecord):
             assert record.number == next_number
+            assert record.number not in record.made_from
             known.add(next_number)
             next_number += 1 + len(record.cuts)
         assert set(numbers_in(record)) <= known

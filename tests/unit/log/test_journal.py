@@ -58,6 +58,7 @@ facts = st.builds(
     pinned=st.booleans(),
     source=st.none() | st.builds(SourceFields, uri=st.none() | texts, start=maybe_moment),
     cuts=st.lists(numbers, max_size=3).map(tuple),
+    made_from=st.lists(numbers, max_size=3).map(tuple),
 )
 items = st.builds(ReceiptItem, number=numbers, outcome=texts, status=texts)
 some_records = (

@@ -246,3 +246,13 @@ def test_a_line_that_is_made_from_no_fact_before_it_is_refused(open_store, named
     report = target.import_(lines, strict=False)
     assert report.problems[0].line == 5
     assert sorted(ids(target.memory("ann").list().items)) == ["a", "b"]
+
+
+def test_a_file_may_leave_out_what_lies_behind_a_source(open_store):
+    source, target = Notebook(open_store("source")), open_store("target")
+    source.tell("a", "b")
+    first = source.merge("notes on a", "a")
+    second = source.merge("notes on all", first, "b")
+    lines = [line.replace(b"[0,1,2]", b"[2,1]") for line in source.store.export_lines()]
+    target.import_(lines)
+    assert derived(target.memory("ann"), "a") == tuple(sorted((first, second)))
