@@ -9,7 +9,7 @@ import msgspec
 
 from perdure.errors import Conflict
 from perdure.log.protocol import Log
-from perdure.log.records import FactRecord, SpaceRecord, encode
+from perdure.log.records import FactRecord, HideRecord, SpaceRecord, encode
 from perdure.model.namespace import Namespace
 from perdure.space.apply import units_of
 from perdure.space.draft import Draft, StateBase
@@ -18,9 +18,10 @@ from perdure.space.idmap import id_hash
 from perdure.space.names import hashed_name
 from perdure.space.space import Settings, Space
 from perdure.space.state import SpaceState
-from perdure.transfer.earlier import FIRST, Before, Earlier
+from perdure.transfer.earlier import Before, Earlier
 from perdure.transfer.merging import Book, Item, merge
 from perdure.transfer.reading import Refused
+from perdure.transfer.restored import Restored
 
 Spaces = Callable[[Namespace, Settings], Space]
 Verdict = bool | Refused  # stored, there before, or why not
@@ -58,16 +59,21 @@ class Judged:
 
     def __init__(self, place: Place) -> None:
         self._space, self._earlier = place.space, Earlier()
-        self._book = Book(FIRST, place.first.block_key, lambda record: ([],) * (1 + len(record.cuts)))
+        self._book = Book(place.first.block_key, _unanalysed, Restored(place.log).of)
 
     def take(self, items: Sequence[Item]) -> list[Verdict]:
-        """Return a verdict an item, in order."""
+        """Return a verdict an item, in order.
+
+        Raises:
+            Conflict: the space was purged or erased since the last call.
+            Whatever a read raises.
+        """
 
         def judge(state: SpaceState, reader: FactReader) -> tuple[Draft, list[Verdict]]:
             base = StateBase(state, reader, secret)
             _fetch(state, reader, base, items)
             draft = Draft(Before(base, self._earlier), state, secret, 0)
-            self._book.begin()
+            self._book.begin(draft)
             return draft, [_verdict(draft, self._book, item) for item in items]
 
         secret = self._space.log.secret
@@ -82,28 +88,36 @@ class Written:
 
     def __init__(self, place: Place, *, strict: bool) -> None:
         self._place, self._space, self._strict = place, place.space, strict
-        first_new = self._space.read(lambda state, _: state.next_number)
-        self._book = Book(first_new, place.first.block_key, self._units)
+        self._restored = Restored(place.log)
+        self._book = Book(place.first.block_key, self._units, self._restored.of)
 
     def take(self, items: Sequence[Item]) -> list[Verdict]:
         """Store what is new and return a verdict an item, in order.
 
         Raises:
             Stopped: strict, and an item is refused; nothing of these was stored.
+            Conflict: the space was purged or erased since the last call; nothing of these was stored.
             Whatever a write raises.
         """
-        if self._space.read(lambda *_: self._space.number) is None:
+        if not self._space.read(self._number):
             verdicts = Judged(self._place).take(items)
             if not any(verdict is True for verdict in verdicts):
                 return verdicts  # a space comes into being with its first record, not with a bad one
             self._create()
         prepared = self._prepared(items)
-        verdicts = self._space.write(lambda draft: self._plan(draft, prepared))
+        # Alone: what another request of the same transaction adds is not in the state that uses are counted in.
+        verdicts = self._space.write(lambda draft: self._plan(draft, prepared), alone=True)
         self._book.keep()
         return verdicts
 
+    def _number(self, state: SpaceState, _: FactReader) -> int:
+        self._book.check(state)
+        return state.number
+
     def _plan(self, draft: Draft, items: Sequence[Item]) -> list[Verdict]:
-        self._book.begin()
+        self._book.begin(draft)
+        if not draft.state.number:
+            raise Conflict("this memory was erased meanwhile: import again", kind="epoch")
         verdicts: list[Verdict] = []
         for item in items:
             verdict = _verdict(draft, self._book, item)
@@ -113,9 +127,12 @@ class Written:
         return verdicts
 
     def _prepared(self, items: Sequence[Item]) -> list[Item]:
-        """Analyse the texts that are probably new before the writer's turn is taken."""
+        """Do before the writer's turn what takes long: analyse the texts that are probably new."""
 
         def known(state: SpaceState, reader: FactReader) -> set[int]:
+            hidings = [item.record for item in items if isinstance(item.record, HideRecord)]
+            if any(map(self._book.hides_others, hidings)):
+                self._restored.of(state)
             return _fetch(state, reader, StateBase(state, reader, self._space.log.secret), items)
 
         there = self._space.read(known)
@@ -146,6 +163,10 @@ class Stopped(Exception):
     def __init__(self, line: int, refused: Refused) -> None:
         super().__init__(refused.reason)
         self.line, self.refused = line, refused
+
+
+def _unanalysed(record: FactRecord) -> tuple[list[str], ...]:
+    return ([],) * (1 + len(record.cuts))
 
 
 def _verdict(draft: Draft, book: Book, item: Item) -> Verdict:
