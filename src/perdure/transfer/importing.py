@@ -27,6 +27,7 @@ CHUNK_RECORDS = 1_000  # a transaction: more of them save little and keep other 
 CHUNK_BYTES = 4 * 1024 * 1024
 PROBLEMS_MAX = 10_000  # that are kept; a file with more is no export
 SHOWN_MAX = 3  # that the message of an error names
+LOST = "; the rest of the space is left out, since the beginning of another may be lost with this line"
 
 Committed = Literal["yes", "no", "unknown"]
 
@@ -38,7 +39,8 @@ class Options:
     Args:
         dry_run: write nothing, and report every problem.
         strict: when anything is wrong anywhere, write nothing and raise. Else write what is good, and report
-            the rest; a line that names a fact that was left out is left out too.
+            the rest; a line that names a fact that was left out is left out too, and after a line that cannot
+            be read at all so is the rest of its space.
         spaces: which of the file's spaces to import; all when None.
         into: the name under which the one chosen space is stored.
     """
@@ -70,6 +72,13 @@ def import_lines(
     that a space was told by itself stay, but those of the file must be recorded after them. No policy runs and no
     observer is told. Records are written in file order, in transactions of at most 1,000, each durable before the
     next; a failed one is not tried again.
+
+    Others may write meanwhile. Of a fact that is forgotten then, nothing more is stored: lines that name it are
+    refused. After a purge, or an erasure of the memory, the import stops, since facts have other numbers then.
+
+    An import that is not strict leaves out what it cannot read. After a line that is no whole object nothing is
+    taken until the next space begins: what was lost with it may be the beginning of one, and no memory is to get
+    what belongs to another.
 
     Args:
         log: the store's.
@@ -164,6 +173,9 @@ class _Walk:
         self._problems: list[Problem] = []
         self._spaces = self._records = self._last = 0
         self._is_foreign = self._is_over = False
+        self._is_into_taken = (
+            False  # a space of the file had its turn to be the one that goes into another name
+        )
         self._created = self._existing = self._skipped = self._facts = self._foreign = 0
         self.committed: Committed = "no"
         self.is_writing = False
@@ -189,7 +201,7 @@ class _Walk:
         if self._is_over:
             self._note(read.number, "stands after the line that ends the file")
         elif isinstance(read.line, Refused):
-            self._refuse(read.number, read.line.reason)
+            self._unread(read.number, read.line)
         elif isinstance(read.line, SpaceLine):
             self._open(read.number, read.line)
         elif isinstance(read.line, SpaceEndLine):
@@ -222,27 +234,56 @@ class _Walk:
             self._section.records += 1
             self._section.bad += 1
 
-    def _open(self, line: int, told: SpaceLine) -> None:
+    def _unread(self, line: int, refused: Refused) -> None:
+        """Leave out a line that could not be decoded."""
+        if refused.kind == "space":
+            self._open(line, refused)
+        elif refused.kind or (self._options.strict and not self._writes):
+            self._refuse(line, refused.reason)
+        else:
+            self._refuse(line, refused.reason + LOST)
+            self._lose()
+
+    def _lose(self) -> None:
+        """Take nothing more of this space, if it still is this one."""
+        self._take_into()
+        if self._section is not None:
+            self._flush(self._section)
+            self._section.target = None
+
+    def _take_into(self) -> None:
+        """A space is met whose name is not known: where more than one may be meant, it may be the one."""
+        chosen = self._options.spaces
+        self._is_into_taken = self._is_into_taken or chosen is None or len(chosen) > 1
+
+    def _open(self, line: int, told: SpaceLine | Refused) -> None:
         if self._section is not None:
             self._note(line, "begins a space before the last one is ended")
             self._flush(self._section)
         self._spaces += 1
         try:
             self._section = self._begun(told)
-        except (Refused, InvalidRequest) as error:
-            self._note(line, error.reason if isinstance(error, Refused) else error.message)
+        except Refused as refused:
+            self._note(line, refused.reason)
             self._section = _Section(None, None, is_chosen=True)
 
-    def _begun(self, told: SpaceLine) -> _Section:
-        first = space_of(told)
+    def _begun(self, told: SpaceLine | Refused) -> _Section:
+        try:
+            if isinstance(told, Refused):
+                raise told
+            first = space_of(told)
+        except (Refused, InvalidRequest) as error:
+            self._take_into()
+            raise Refused(error.reason if isinstance(error, Refused) else error.message) from error
         name = Namespace(first.principal, first.scope)
         if name in self._named:
             raise Refused("repeats the name of an earlier space")
         self._named.add(name)
         if self._options.spaces is not None and name not in self._options.spaces:
             return _Section(name, None, is_chosen=False)
-        if self._options.into is not None and self._imported:
+        if self._options.into is not None and self._is_into_taken:
             raise Refused("is a second space, but into takes one: choose one of the file's spaces (spaces)")
+        self._is_into_taken = True
         place = find_place(self._log, self._spaces_of, first, self._options.into or name)
         self._imported.append(name)
         return _Section(name, self._target(place), is_chosen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from typing import Any, BinaryIO, NamedTuple
 
@@ -22,18 +23,22 @@ from perdure.transfer.lines import (
 )
 
 LINE_BYTES_MAX = 32 * 1024 * 1024  # a document of the largest size takes a fifth of it, escaped throughout
-HEAD_BYTES = 64
+HEAD_BYTES = 64 * 1024  # more than any header without a list of spaces
 SHOWN_MAX = 32  # characters of a name of a field that a reason shows
 BOM = b"\xef\xbb\xbf"
 _BEGINS = b'{"format":"' + FORMAT.encode() + b'"'
 
 
 class Refused(Exception):
-    """What is wrong with one line."""
+    """What is wrong with one line.
 
-    def __init__(self, reason: str) -> None:
+    `kind` is the type of a line which is a whole object all the same. Where it is "" the line may stand for any number
+    of lines that damage made one.
+    """
+
+    def __init__(self, reason: str, *, kind: str = "") -> None:
         super().__init__(reason)
-        self.reason = reason
+        self.reason, self.kind = reason, kind
 
 
 class Read(NamedTuple):
@@ -45,8 +50,12 @@ class Read(NamedTuple):
 
 
 def is_export(head: bytes) -> bool:
-    """Whether a file that begins with these HEAD_BYTES is an export."""
-    return head.removeprefix(BOM).translate(None, b" \t\r\n").startswith(_BEGINS)
+    """Whether a file that begins with these HEAD_BYTES is an export, of whatever version."""
+    told = head.removeprefix(BOM).lstrip()
+    if told.translate(None, b" \t\r\n").startswith(_BEGINS):
+        return True
+    line, _, _ = told.partition(b"\n")
+    return _object(line).get("format") == FORMAT
 
 
 def read_header(stream: BinaryIO) -> Header:
@@ -105,11 +114,29 @@ def _line_of(data: bytes) -> Line:
     try:
         found = decode_line(data)
     except (msgspec.MsgspecError, RecursionError) as error:
-        raise Refused(_why_not(data, error)) from error
+        raise Refused(_why_not(data, error), kind=_kind_of(data)) from error
     if encode_line(found) != data:
         # Written by somebody else: only what we write ourselves is known to have no key twice.
-        _told(data)
+        try:
+            _told(data)
+        except Refused as refused:
+            raise Refused(refused.reason, kind=_kind_of(data)) from refused
     return found
+
+
+def _kind_of(data: bytes) -> str:
+    """Return the type of a line that is a whole object; "" where it is none or tells none."""
+    found = _object(data).get("type")
+    return found if isinstance(found, str) else ""
+
+
+def _object(data: bytes) -> dict[str, Any]:
+    """Return the object that a line is, whatever else is wrong with it; an empty one where it is none."""
+    try:
+        found = json.loads(data.decode("utf-8"))
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def _told(data: bytes) -> Any:
