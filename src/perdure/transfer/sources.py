@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import Any, BinaryIO, cast
 
 from perdure.errors import InvalidRequest, Unavailable
 
@@ -93,7 +93,7 @@ def opened(source: Source) -> Iterator[BinaryIO]:
     """Give the source as a stream of bytes; a path is opened and closed again.
 
     Raises:
-        InvalidRequest: it is no path, no binary stream and no pieces of bytes, or the path cannot be opened.
+        InvalidRequest: it is no path, no open binary stream and no pieces of bytes, or the path cannot be opened.
         Unavailable: it cannot be read on.
     """
     try:
@@ -101,7 +101,7 @@ def opened(source: Source) -> Iterator[BinaryIO]:
             with _open(Path(source)) as stream:
                 yield stream
         elif hasattr(source, "readline"):
-            yield cast(BinaryIO, source)
+            yield _checked(source)
         elif isinstance(source, Iterable):
             yield io.BufferedReader(_Joined(_pieces(source)))
         else:
@@ -120,6 +120,19 @@ def _open(path: Path) -> BinaryIO:
         return path.open("rb")
     except OSError as error:
         raise InvalidRequest(f"the file cannot be opened: {error.strerror}", field="source") from error
+    except ValueError as error:
+        raise InvalidRequest("source has a character that no path may have", field="source") from error
+
+
+def _checked(stream: Any) -> BinaryIO:
+    try:
+        if isinstance(stream.read(0), bytes):
+            return cast(BinaryIO, stream)
+    except ValueError as error:  # also what an object raises that cannot be read
+        raise InvalidRequest(
+            "source is a stream that is closed, or not open to be read", field="source"
+        ) from error
+    raise _no_source(stream)
 
 
 def _pieces(source: Iterable[bytes]) -> Iterator[bytes]:
