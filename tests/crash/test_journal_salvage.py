@@ -215,6 +215,7 @@ def test_the_new_journal_is_private_writable_and_knows_the_idempotency_keys(stor
     assert verify(out).ok
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", LINES)
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_a_line_that_is_damaged_is_lost_alone_and_named(store, truth, out, damage, number):
@@ -232,6 +233,7 @@ def test_a_line_that_is_damaged_is_lost_alone_and_named(store, truth, out, damag
     assert bool(saved.lost) == ("record" in line)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", LINES)
 @pytest.mark.parametrize("shift", SHIFTS)
 def test_a_line_that_only_moved_or_met_another_is_saved(store, truth, out, shift, number):
@@ -261,6 +263,7 @@ def test_lines_that_got_other_ends_and_marks_between_them_are_saved(store, out):
     assert facts(out) == expected
 
 
+@pytest.mark.slow
 @given(data=st.data())
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_every_line_that_is_still_in_the_file_is_saved_whatever_else_happened_to_it(
@@ -323,6 +326,23 @@ def test_a_last_batch_that_was_not_acknowledged_is_left_out_unless_it_is_whole(s
         saved = salvage(store, tmp_path / f"out-{count}")
         assert saved.lost or any("not acknowledged" in note or "acknowledged" in note for note in saved.notes)
         assert facts(tmp_path / f"out-{count}") == before
+
+
+def test_one_lost_line_after_the_mark_costs_its_batch_alone(tmp_path, out):
+    directory = tmp_path / "store"
+    with Store.open(directory, backend="journal") as store:
+        store.memory().remember("The first fact", id="first")
+    mark = (directory / "journal-1.mark").read_bytes()
+    with Store.open(directory) as store:
+        for number in range(6):
+            store.memory().remember(f"fact {number}", id=f"f{number}")
+    (directory / "journal-1.mark").write_bytes(mark)  # as with durability "normal", until the store is closed
+    lines = lines_of(directory)
+    flip(lines, [b'"f2"' in line for line in lines].index(True))
+    journal_of(directory).write_bytes(b"".join(lines))
+    saved = salvage(directory, out)
+    assert {id_ for id_, _ in facts(out)} == {"first", "f0", "f1", "f3", "f4", "f5"}
+    assert [finding.space for finding in saved.lost] == [1, 1]
 
 
 @pytest.mark.parametrize("mark", [None, b"", b"\xff" * 8, bytes(8), (3).to_bytes(8, "little")])

@@ -64,6 +64,34 @@ def test_salvage_of_a_whole_store_loses_nothing(run, tmp_path):
     assert outcome.json == {"spaces": 1, "records": 2, "facts": 1, "generation": 1, "lost": [], "notes": []}
 
 
+def test_salvage_saves_the_whole_lines_of_a_journal_and_names_the_others(run, store_path, tmp_path):
+    for text in ("The kettle is blue", "The teapot is green", "The cup is white"):
+        remember(run, text, "--backend", "journal")
+    file = store_path / "journal-1.jsonl"
+    file.write_bytes(file.read_bytes().replace(b"teapot is green", b"teapot is brown"))
+    assert run("list").code == 1
+    outcome = run("verify", "--salvage", str(tmp_path / "saved"))
+    assert outcome.code == 1
+    assert outcome.out.splitlines() == [
+        "record 3 of space 1 is lost",
+        "Note: line 6 of journal-1.jsonl is gone, or not what was written there.",
+        "2 facts of 1 spaces are in the new store; 1 finding above, of what was lost.",
+    ]
+    assert run("verify", "--store", str(tmp_path / "saved")).code == 0
+    listed = run("list", "--store", str(tmp_path / "saved"), "--json").json
+    assert {fact["text"] for fact in listed["items"]} == {"The kettle is blue", "The cup is white"}
+
+
+def test_a_journal_without_its_key_is_not_saved_and_the_error_says_what_to_do(run, store_path, tmp_path):
+    remember(run, "The kettle is blue", "--backend", "journal")
+    (store_path / "journal.key").unlink()
+    outcome = run("verify", "--salvage", str(tmp_path / "saved"), "--json")
+    assert outcome.code == 1
+    assert outcome.error["code"] == "corrupt"
+    assert "restore journal.key from a backup" in outcome.error["message"]
+    assert not (tmp_path / "saved").exists()
+
+
 def test_notes_are_shown(run, store_path, tmp_path):
     remember(run, "The kettle is blue")
     (store_path / "store.lock").unlink()

@@ -1,13 +1,13 @@
 """Finding the lines of a journal that are still what was written, wherever in the file they have got to.
 
 The digest of a line covers its number, so a line proves its number as well. Where lines were lost, inserted or moved,
-the numbers near the expected one are tried first; where two lines in a row fit none of these, all are.
+the numbers near the expected one are tried first; where two lines in a row fit none of these, all are. What is left then may be any line that is still missing.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from hmac import compare_digest
 from itertools import pairwise
@@ -17,8 +17,8 @@ from perdure.log.journal.lines import Digest, LineParts, find_parts
 from perdure.log.protocol import Progress
 
 NEAR = 64  # how far from the expected number a line is looked for at once, either way
-# Numbers tried far from the expected ones, in all, a long line counting more than once: some tens of seconds.
-TRIES_MAX = 20_000_000
+# Numbers tried far from the expected ones, in all, a long line counting more than once: some 20 seconds.
+TRIES_MAX = 5_000_000
 LINES_MAX = 10_000_000  # a damaged mark may say anything; no journal that fits into memory has more
 _FEW = 1_000  # so many lines may be lost of a file that has hardly any left
 _TRY_BYTES = 512
@@ -72,7 +72,8 @@ def find_proven(
         search.take(index)
         if progress is not None and ((index + 1) % _STEP == 0 or index + 1 == len(pieces)):
             progress(index + 1, len(pieces))
-    search.take_strays()
+    numbers = [line.number for line in search.found.values()]
+    search.take_strays(max(min(acknowledged, LINES_MAX), len(pieces), *numbers, 0))
     return [search.found[index] for index in sorted(search.found)]
 
 
@@ -103,31 +104,42 @@ class _Search:
             if earlier != index and (found := self._near(earlier)) is not None:
                 self.found[earlier] = found
 
-    def take_strays(self) -> None:
-        """Look everywhere for the lines that are far from all others."""
-        for index in range(len(self.pieces)):
-            if index not in self.found and (line := self._anywhere(index)) is not None:
-                self.found[index] = line
+    def take_strays(self, last: int) -> None:
+        """Look for the lines that are far from all others among the numbers up to `last` that are missing."""
+        missing = dict.fromkeys(range(2, last + 1))
+        for known in self.found.values():
+            missing.pop(known.number, None)
+        for index, piece in enumerate(self.pieces):
+            if index not in self.found and self._affords(piece, len(missing)):
+                line = self._first(index, missing)
+                if line is not None:
+                    self.found[index] = line
+                    del missing[line.number]
 
     def _keep(self, line: Proven) -> None:
         self.found[line.place] = line
         self._shift = line.number - line.place
 
     def _near(self, index: int) -> Proven | None:
-        return self._first(index, min(NEAR, self.highest))
+        return self._first(index, _around(index + self._shift, NEAR, self.highest))
 
     def _anywhere(self, index: int) -> Proven | None:
-        cost = sum(1 + len(parts.after) // _TRY_BYTES for parts in self.pieces[index].forms) * self.highest
-        if not 0 < cost <= self._tries:
+        if not self._affords(self.pieces[index], self.highest):
             return None
-        self._tries -= cost
-        return self._first(index, self.highest)
+        return self._first(index, _around(index + self._shift, self.highest, self.highest))
 
-    def _first(self, index: int, reach: int) -> Proven | None:
-        """Return the piece as a line, of the number nearest to the expected one by which it is proven."""
-        expected = index + self._shift
-        for parts in self.pieces[index].forms:
-            for number in _around(expected, reach, self.highest):
+    def _affords(self, piece: Piece, numbers: int) -> bool:
+        """Whether a piece may be tried under so many numbers; takes them from what is left to try."""
+        cost = sum(1 + len(parts.after) // _TRY_BYTES for parts in piece.forms) * numbers
+        if cost > self._tries:
+            return False
+        self._tries -= cost
+        return True
+
+    def _first(self, index: int, numbers: Iterable[int]) -> Proven | None:
+        """Return the piece as a line of the first of these numbers by which it is proven."""
+        for number in numbers:
+            for parts in self.pieces[index].forms:
                 if compare_digest(self.digest(number, parts.before, parts.after), parts.sha):
                     return Proven(number, index, parts.raw)
         return None

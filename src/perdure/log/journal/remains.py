@@ -68,7 +68,7 @@ class JournalRemains:
         Args:
             proven: in the order of the file.
             acknowledged: how many lines there were at the least, 0 where that is not known. What comes after
-                them counts only as a whole batch that adds up.
+                them counts only in whole batches, and as long as they add up.
         """
         digest = line_digest(self.secret)
         chosen = self._chosen(proven)
@@ -77,7 +77,7 @@ class JournalRemains:
         limit = acknowledged or max(heads, default=0)
         for number in self._agreeing(chosen, {n: line for n, line in lines.items() if n <= limit}):
             self._add(lines[number])
-        self._add_beyond([(number, lines[number]) for number in lines if number > limit])
+        self._add_beyond(lines, limit)
         for space in self._spaces.values():
             for seq in space.erased:  # what was erased stays erased, whatever else is found of it
                 space.rows.pop(seq, None)
@@ -131,29 +131,37 @@ class JournalRemains:
             space.head = Head(0, line.seq, line.said.erasures, line.said.digest)
             space.name = space.name or line.said.name
 
-    def _add_beyond(self, lines: list[tuple[int, Line]]) -> None:
-        """Add what nothing says was acknowledged: batches that are whole."""
-        batch: list[Line] = []
-        first = 0
-        for number, line in lines:
-            first = first or number
-            batch.append(line)
-            if isinstance(line.said, HeadLine):
-                if self._adds_up(batch, line, line.said):
-                    for each in batch:
-                        self._add(each)
-                else:
-                    told = f"the batch in lines {first} to {number} of {self._name} is not whole"
-                    self.lost.append(Finding(f"{told}, and nothing says that it was acknowledged"))
-                batch, first = [], 0
+    def _add_beyond(self, lines: dict[int, Line], limit: int) -> None:
+        """Add the batches after the mark that are whole; after one that does not add up, nothing counts any more."""
+        batch: dict[int, Line] = {}
+        foreign = False
+        before = limit  # the number of the line that ended the batch before
+        for number, line in lines.items():
+            if number <= limit:
+                continue
+            batch[number] = line
+            if not isinstance(line.said, HeadLine):
+                continue
+            whole = list(batch) == list(range(before + 1, number + 1))
+            adds_up = self._adds_up(list(batch.values()), line, line.said) if whole and not foreign else None
+            foreign = foreign or adds_up is False
+            if whole and not foreign:
+                for each in batch.values():
+                    self._add(each)
+            if whole and not foreign and adds_up is None:
+                self._note_doubt(line.space)
+            elif not whole or foreign:
+                told = f"the batch in lines {min(batch)} to {number} of {self._name} is not whole"
+                self.lost.append(Finding(f"{told}, and nothing says that it was acknowledged", line.space))
+            batch, before = {}, number
         if batch:
             self.notes.append(
-                f"line {first} of {self._name} begins a last batch that has no end, and nothing says that it was "
+                f"line {min(batch)} of {self._name} begins a last batch that has no end, and nothing says that it was "
                 "acknowledged: it is left out"
             )
 
-    def _adds_up(self, batch: Sequence[Line], head: Line, said: HeadLine) -> bool:
-        """Whether a batch leads from the space's head so far to the one that it ends with."""
+    def _adds_up(self, batch: Sequence[Line], head: Line, said: HeadLine) -> bool | None:
+        """Whether a batch leads from the space's head so far to its own; None where records between are lost."""
         space = self._spaces.get(head.space, _Space())
         before = space.head
         rows = {seq: data for seq, data in space.rows.items() if seq > before.seq}
@@ -161,9 +169,20 @@ class JournalRemains:
         seqs = sorted([*rows, *said.erased])
         if {line.space for line in batch} != {head.space} or not seqs or seqs[0] <= before.seq:
             return False
+        if seqs[-1] != head.seq:
+            return False
+        if len(seqs) != head.seq - before.seq:
+            return None
         total = int.from_bytes(before.digest, "little") + _sum(self.secret, head.space, rows)
-        whole = seqs[-1] == head.seq and len(seqs) == head.seq - before.seq
-        return whole and digest_bytes(total) == said.digest
+        return digest_bytes(total) == said.digest
+
+    def _note_doubt(self, space: int) -> None:
+        note = (
+            f"the records of space {space} could not be added up: a line of an older copy of the journal may be among "
+            "them. Look whether something that was forgotten is there, and forget it again"
+        )
+        if note not in self.notes:
+            self.notes.append(note)
 
     def _check_sums(self) -> None:
         for number, space in self._spaces.items():
@@ -171,10 +190,7 @@ class JournalRemains:
             rows = {seq: data for seq, data in space.rows.items() if seq <= head.seq}
             whole = len(rows) + len(space.erased) == head.seq
             if whole and digest_bytes(_sum(self.secret, number, rows)) != head.digest:
-                self.notes.append(
-                    f"the records of space {number} do not add up: a line of an older copy of the journal may be "
-                    "among them. Look whether something that was forgotten is there, and forget it again"
-                )
+                self._note_doubt(number)
 
     def _tell_lost(self, lines: dict[int, Line], last: int) -> None:
         """Tell which lines are lost, and how many of them no record is known to be missing for."""
