@@ -19,6 +19,7 @@ CHECK_BYTES = 16  # blake2b-128 of a row: enough to catch any accident, small be
 KEY_BYTES = 16  # keyed blake2b-128 of an id: collisions are confirmed on the record
 SECRET_BYTES = 32
 DIGEST_BYTES = 32
+ADVICE = "keep the files, run verify --salvage to save what is whole, or restore a backup"  # after damage
 
 
 class Head(NamedTuple):

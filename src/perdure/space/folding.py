@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from perdure.errors import Corrupt
-from perdure.log.protocol import Read
+from perdure.log.protocol import ADVICE, Read
 from perdure.log.records import (
     AnnotationRecord,
     BlockRecord,
@@ -50,7 +50,8 @@ class _Survey:
     told: set[tuple[int, int]] = field(default_factory=set)
     hidden: dict[int, int] = field(default_factory=dict)
     receipts: dict[bytes, int] = field(default_factory=dict)
-    blocks: dict[tuple[bytes, bytes], int] = field(default_factory=dict)
+    blocks: dict[tuple[bytes, bytes], int] = field(default_factory=dict)  # by key and digest
+    block_keys: set[bytes] = field(default_factory=set)
     erased: set[int] = field(default_factory=set)
     covered: set[int] = field(default_factory=set)
     gone: bool = False
@@ -116,8 +117,7 @@ def _survey(space: int, read: Read) -> _Survey:
         record = decode(data, space=space, seq=seq)
         if isinstance(record, SpaceRecord) != (seq == 1):
             raise Corrupt(
-                f"record {seq} of space {space} is not what stands there: keep the files, verify a copy, "
-                "restore a backup",
+                f"record {seq} of space {space} is not what stands there: {ADVICE}",
                 space=space,
                 seq=seq,
             )
@@ -127,8 +127,7 @@ def _survey(space: int, read: Read) -> _Survey:
     missing = set() if survey.gone else survey.erased - survey.covered
     if missing:
         raise Corrupt(
-            f"{len(missing)} records of space {space} were zeroed without a removal that covers them: keep the "
-            "files, verify a copy, restore a backup",
+            f"{len(missing)} records of space {space} were zeroed without a removal that covers them: {ADVICE}",
             space=space,
             seq=min(missing),
         )
@@ -173,14 +172,15 @@ def _see_receipt(survey: _Survey, seq: int, record: ReceiptRecord) -> None:
 
 
 def _see_block(survey: _Survey, seq: int, record: BlockRecord) -> None:
+    survey.block_keys.add(record.key)
     for digest in record.digests:
         survey.blocks.setdefault((record.key, digest), seq)
 
 
 def _see_unblock(survey: _Survey, seq: int, record: UnblockRecord) -> None:
-    lifted = set(record.digests)
-    for place in [place for place in survey.blocks if place[1] in lifted]:
-        del survey.blocks[place]
+    for digest in record.digests:
+        for key in survey.block_keys:
+            survey.blocks.pop((key, digest), None)
 
 
 def _see_gone(survey: _Survey, seq: int, record: GoneRecord) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from perdure.errors import Busy, Corrupt, InvalidRequest, Moved, Unavailable
-from perdure.log.protocol import Entry, Finding, Head, Log, Progress
+from perdure.log.protocol import ADVICE, Entry, Finding, Head, Log, Progress
 from perdure.log.records import (
     AnnotationRecord,
     EndRecord,
@@ -33,7 +33,6 @@ from perdure.space.state import SpaceState, new_state
 
 ATTEMPTS = 3  # a space that was purged or erased under every attempt gives up with Busy
 STEP = 1_000  # records between two words of progress
-ADVICE = "keep the files, run verify --salvage to save what is whole, or restore a backup"
 
 
 def verify_log(log: Log, *, quick: bool = False, progress: Progress | None = None) -> Verified:

@@ -19,7 +19,7 @@ import msgspec
 from perdure.errors import Corrupt, Unavailable
 from perdure.log.content import SpaceContent
 from perdure.log.journal.readable import find_readable, record_bytes
-from perdure.log.protocol import CHECK_BYTES, Head
+from perdure.log.protocol import ADVICE, CHECK_BYTES, Head
 
 VERSION = 1  # of the lines; the shape up to `space` and the digest are those of all versions to come
 FORMAT = "perdure journal"
@@ -225,8 +225,7 @@ def _said(line: _Said, name: str, number: int) -> StoreLine | HeadLine | RecordL
 def damaged_line(name: str, number: int, *, space: int | None = None, seq: int | None = None) -> Corrupt:
     where = f" (record {seq} of space {space})" if space and seq else ""
     return Corrupt(
-        f"line {number} of {name}{where} is not what was written there: keep the file, undo what was edited or "
-        "restore a backup",
+        f"line {number} of {name}{where} is not what was written there: undo what was edited; else {ADVICE}",
         space=space or None,
         seq=seq or None,
     )

@@ -9,6 +9,7 @@ from pathlib import PurePath
 import apsw
 
 from perdure.errors import Busy, Corrupt, InvalidRequest, PerdureError, StorageFull, Unavailable
+from perdure.log.protocol import ADVICE
 
 DriverError = (apsw.Error, UnicodeDecodeError, OSError)
 """What the driver and the system may raise; text that is no UTF-8 comes from damaged pages."""
@@ -45,7 +46,7 @@ def translated(error: Exception, *, generation: int | None = None) -> PerdureErr
             | UnicodeDecodeError()
         ):
             return Corrupt(
-                f"{where} is damaged (SQLite result {code}): keep the files, verify a copy, restore a backup",
+                f"{where} is damaged (SQLite result {code}): {ADVICE}",
                 generation=generation,
             )
         case apsw.TooBigError():

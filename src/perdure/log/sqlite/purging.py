@@ -22,7 +22,7 @@ import apsw
 from perdure.errors import Corrupt, Unavailable
 from perdure.log.digests import advance, checksums, purged_order, stored_key
 from perdure.log.disk import sync_directory, sync_file
-from perdure.log.protocol import EMPTY, Entry, Head, Progress, Purged, Read, Rewrite, Rewritten
+from perdure.log.protocol import ADVICE, EMPTY, Entry, Head, Progress, Purged, Read, Rewrite, Rewritten
 from perdure.log.sqlite.access import Access
 from perdure.log.sqlite.ciphers import Cipher
 from perdure.log.sqlite.connections import rows_of
@@ -189,6 +189,6 @@ def _check_nameless(space: int, read: Read) -> None:
     first = next(iter(read()), None)
     if first is not None and first.data is not None:
         raise Corrupt(
-            f"space {space} is not found under its name: keep the files, verify a copy, restore a backup",
+            f"space {space} is not found under its name: {ADVICE}",
             space=space,
         )

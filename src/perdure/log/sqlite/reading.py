@@ -13,7 +13,7 @@ import apsw
 
 from perdure.errors import Corrupt
 from perdure.log.digests import ERASED_CHECK, checksum, new_check, place, stored_key
-from perdure.log.protocol import CHECK_BYTES, DIGEST_BYTES, EMPTY, Entry, Head
+from perdure.log.protocol import ADVICE, CHECK_BYTES, DIGEST_BYTES, EMPTY, Entry, Head
 from perdure.log.sqlite.connections import rows_of
 from perdure.log.sqlite.schema import head_place
 
@@ -109,8 +109,7 @@ def find_record(
     right = seq == 1 if within is None else space == within
     if not right or type(space) is not int or space < 1:  # or the row is missing: then both are None
         raise Corrupt(
-            f"a key of generation {generation} leads to a wrong record: keep the files, verify a copy, "
-            "restore a backup",
+            f"a key of generation {generation} leads to a wrong record: {ADVICE}",
             generation=generation,
         )
     return Found(space, seq, verified(space, rows[0], generation) is None)
@@ -122,8 +121,7 @@ def read_head(db: apsw.Connection, space: int, generation: int) -> Head:
 
 def damaged_head(space: int, generation: int) -> Corrupt:
     return Corrupt(
-        f"the head of space {space} in generation {generation} is damaged: keep the files, verify a copy, "
-        "restore a backup",
+        f"the head of space {space} in generation {generation} is damaged: {ADVICE}",
         generation=generation,
         space=space,
     )
@@ -131,8 +129,7 @@ def damaged_head(space: int, generation: int) -> Corrupt:
 
 def missing_row(space: int, seq: int, generation: int) -> Corrupt:
     return Corrupt(
-        f"record {seq} of space {space} is missing in generation {generation}: keep the files, verify a copy, "
-        "restore a backup",
+        f"record {seq} of space {space} is missing in generation {generation}: {ADVICE}",
         generation=generation,
         space=space,
         seq=seq,
@@ -148,8 +145,7 @@ def verified(space: int, row: Sequence[Any], generation: int) -> bytes | None:
         if check == ERASED_CHECK and not data.strip(b"\0"):
             return None
     raise Corrupt(
-        f"record {seq} of space {space} is damaged in generation {generation}: keep the files, verify a copy, "
-        "restore a backup",
+        f"record {seq} of space {space} is damaged in generation {generation}: {ADVICE}",
         generation=generation,
         space=space,
         seq=seq,

@@ -7,6 +7,7 @@ from struct import Struct
 import apsw
 
 from perdure.errors import Corrupt, Unavailable
+from perdure.log.protocol import ADVICE
 from perdure.log.sqlite.connections import rows_of
 
 FORMAT_VERSION = 1  # user_version; a library opens its own version and older ones
@@ -63,11 +64,11 @@ def check_version(
     """
     version = _pragma(db, schema, "user_version")
     if _pragma(db, schema, "application_id") != APPLICATION_ID:
-        raise Corrupt(f"{name} is damaged, or no file of a Perdure store: restore a backup")
+        raise Corrupt(f"{name} is damaged, or no file of a Perdure store: {ADVICE}")
     if version > newest:
         raise Unavailable(f"{name} has format {version}, this library reads up to {newest}: upgrade perdure")
     if version < oldest:
-        raise Corrupt(f"{name} has format {version}, which there never was: restore a backup")
+        raise Corrupt(f"{name} has format {version}, which there never was: {ADVICE}")
 
 
 def _pragma(db: apsw.Connection, schema: str, name: str) -> int:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import apsw
 
 from perdure.errors import Corrupt
-from perdure.log.protocol import CHECK_BYTES, SECRET_BYTES
+from perdure.log.protocol import ADVICE, CHECK_BYTES, SECRET_BYTES
 
 STATE = "SELECT gen, dirty FROM main.state"
 UNFINISHED = 0  # the generation while a store is being created
@@ -87,4 +87,4 @@ def write_state(db: apsw.Connection, state: State) -> None:
 
 
 def damaged_lock() -> Corrupt:
-    return Corrupt("store.lock is damaged: keep the files, restore it, or the whole directory, from a backup")
+    return Corrupt(f"store.lock is damaged: {ADVICE}")
