@@ -118,10 +118,34 @@ def test_a_file_that_is_missing_is_noticed_and_no_new_store_made(place, name):
     assert {path.name for path in place.iterdir()} == left
 
 
-def test_without_its_mark_a_journal_opens_and_marks_itself_anew(filled, place):
+@pytest.mark.parametrize("mark", [None, b"", b"1234567", bytes(8), b"123456789"])
+@pytest.mark.parametrize("durability", ["full", "normal"])
+def test_without_its_whole_mark_a_journal_is_damaged_and_is_left_as_it_is(place, mark, durability):
     (place / FILES[1]).unlink()
-    assert content(place) == content(filled)
-    assert (place / FILES[1]).read_bytes() == (filled / FILES[1]).read_bytes()
+    if mark is not None:
+        (place / FILES[1]).write_bytes(mark)
+        (place / FILES[1]).chmod(0o600)
+    left = {path.name: path.read_bytes() for path in place.iterdir()}
+    with pytest.raises(Corrupt, match=r"journal-2\.mark is missing or damaged.*salvage.*backup"):
+        JournalLog.open(place, durability=durability)
+    assert ["journal-2.mark" in finding.message for finding in find_journal_damage(place)] == [True]
+    assert {path.name: path.read_bytes() for path in place.iterdir()} == left
+
+
+def test_a_journal_that_was_copied_file_by_file_opens_as_the_same(filled, tmp_path):
+    (tmp_path / "copy").mkdir(mode=0o700)
+    for path in filled.iterdir():
+        shutil.copy(path, tmp_path / "copy")
+    assert content(tmp_path / "copy") == content(filled)
+
+
+@pytest.mark.parametrize("name", [*FILES[:3], "journal.lock"])
+def test_a_file_that_others_may_read_is_a_finding(place, name):
+    (place / name).chmod(0o644)
+    assert [f"{name} has mode 0644" in finding.message for finding in find_journal_damage(place)] == [True]
+    log = JournalLog.open(place)
+    assert [f"{name} has mode 0644" in finding.message for finding in log.verify()] == [True]
+    log.close()
 
 
 def test_a_verification_of_a_journal_that_was_changed_while_it_was_open_names_every_damaged_line(place):
@@ -140,9 +164,9 @@ def test_a_verification_of_a_journal_that_was_changed_while_it_was_open_names_ev
 def test_a_verification_says_that_a_file_is_gone_or_cut(place, name):
     log = JournalLog.open(place)
     os.truncate(place / name, 0)
-    assert bool(list(log.verify())) == (name != FILES[1])
+    assert list(log.verify())
     (place / name).unlink()
-    assert bool(list(log.verify())) == (name != FILES[1])
+    assert list(log.verify())
     log.close()
 
 
@@ -242,6 +266,72 @@ def test_bytes_that_never_reached_the_medium_read_as_zeros_and_are_left_out(plac
         content(place)
     (place / FILES[1]).write_bytes(mark)
     assert content(place) == before
+
+
+def lengthened(place, batches):
+    """The lines of a journal to which batches were added, as many records each, with the mark from before."""
+    log = JournalLog.open(place)
+    mark = (place / FILES[1]).read_bytes()
+    first = len((place / FILES[0]).read_bytes().splitlines())
+    for number, records in enumerate(batches):
+        space = 1 + number % 2
+        texts = [steps.text(f"beaker {number}.{record}") for record in range(records)]
+        log.append(space, log.head(space), Batch(records=texts))
+    log.close()
+    (place / FILES[1]).write_bytes(mark)
+    return first, (place / FILES[0]).read_bytes().splitlines(keepends=True)
+
+
+HOLES = {
+    "middle": lambda line: line[:60] + b"\0" + line[61:],
+    "line feed": lambda line: line[:-1] + b"\0",
+    "all": lambda line: bytes(len(line)),
+    "line feed too": lambda line: bytes(len(line) - 1) + b"\n",
+}
+
+
+@pytest.mark.parametrize("hole", HOLES.values(), ids=HOLES)
+@pytest.mark.parametrize("batches", [[1], [2], [4], [1, 1], [3, 1], [1, 3], [2, 2, 2]])
+def test_only_the_last_batch_is_torn_whatever_the_mark_says(place, batches, hole):
+    before = content(place)
+    first, lines = lengthened(place, batches)
+    last = len(lines) - batches[-1] - 1
+    for number in range(first, len(lines)):
+        damaged = b"".join([*lines[:number], hole(lines[number]), *lines[number + 1 :]])
+        (place / FILES[0]).write_bytes(damaged)
+        mark = (place / FILES[1]).read_bytes()
+        if number < last:
+            with pytest.raises(Corrupt, match=f"line {number + 1} "):
+                content(place)
+            assert list(find_journal_damage(place))
+            assert (place / FILES[1]).read_bytes() == mark
+        else:
+            spaces = content(place)[2]
+            assert sum(map(len, spaces)) == sum(map(len, before[2])) + sum(batches[:-1])
+        assert (place / FILES[0]).read_bytes() == damaged
+        (place / FILES[1]).write_bytes(mark)
+
+
+def test_several_last_batches_may_be_torn_where_each_was_not_synced(place):
+    log = JournalLog.open(place, durability="normal")
+    for record in range(3):
+        log.append(2, log.head(2), Batch(records=[steps.text(f"beaker {record}")]))
+    mark, lines = (place / FILES[1]).read_bytes(), (place / FILES[0]).read_bytes().splitlines(keepends=True)
+    log.close()
+    lines[-4] = HOLES["middle"](lines[-4])
+    torn = b"".join(lines)
+    (place / FILES[0]).write_bytes(torn)
+    with pytest.raises(Corrupt):  # since it was closed, all of it is acknowledged
+        content(place)
+    (place / FILES[1]).write_bytes(mark)
+    for _ in range(2):  # reading alone leaves it as it is
+        assert [len(entries) for entries in content(place)[2]] == [3, 3]
+        assert (place / FILES[0]).read_bytes() == torn
+    log = JournalLog.open(place)
+    log.append(2, log.head(2), Batch(records=[steps.text("goblet")]))
+    log.close()
+    assert b"beaker 2" not in (place / FILES[0]).read_bytes()
+    assert [len(entries) for entries in content(place)[2]] == [3, 4]
 
 
 def test_a_bad_line_that_is_whole_is_no_torn_one(place):

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from perdure.errors import Corrupt, Unavailable
 from perdure.log.disk import check_private, open_private, size_bytes, sync
-from perdure.log.protocol import CHECK_BYTES, SECRET_BYTES
+from perdure.log.protocol import ADVICE, CHECK_BYTES, SECRET_BYTES
 
 UNFINISHED = 0  # the generation while a store is being created
 POINTER_VERSION = 1
@@ -24,6 +24,7 @@ _POINTER = re.compile(
 )
 _GENERATION = re.compile(r"journal-(\d{1,19})\.(?:jsonl|mark)")
 _MARK = Struct("<Q")
+_UNSYNCED = 1 << 63
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +72,11 @@ class JournalFiles:
         kept = (self.pointer, self.key)
         return any(os.path.lexists(path) for path in kept) or any(self._generations())
 
+    def present(self, number: int) -> list[Path]:
+        """Return the files of the store, where they are there."""
+        named = (self.lock, self.pointer, self.key, self.generation(number), self.mark(number))
+        return [path for path in named if path.is_file()]
+
     def size_bytes(self) -> int:
         kept = (self.pointer, self.key)
         return sum(map(size_bytes, kept)) + sum(size_bytes(path) for path, _ in self._generations())
@@ -100,7 +106,7 @@ def read_pointer(path: Path) -> Pointer:
     raw = path.read_bytes()
     found = _POINTER.fullmatch(raw)
     if found is None or not compare_digest(_pointer_digest(found[1]), found[6]):
-        raise Corrupt("journal.current is damaged: restore it, or the whole directory, from a backup")
+        raise Corrupt(f"journal.current is damaged: {ADVICE}")
     if int(found[2]) != POINTER_VERSION:
         raise Unavailable(
             f"journal.current has format {int(found[2])}, this library reads up to {POINTER_VERSION}: upgrade "
@@ -188,25 +194,29 @@ def damaged_key() -> Corrupt:
 
 
 def missing_pointer() -> Corrupt:
-    return Corrupt(
-        "journal.current is missing beside other files of a journal: restore it, or the whole directory, from a "
-        "backup"
-    )
+    return Corrupt(f"journal.current is missing beside other files of a journal: {ADVICE}")
+
+
+class Acknowledged(NamedTuple):
+    """What a mark says of its generation."""
+
+    lines: int  # how many there are at the least; 0 when there is no whole mark
+    synced: bool = True  # whether each batch behind them was made durable before the next one was written
 
 
 class Mark:
-    """How many lines of a generation were acknowledged, in 8 bytes beside it.
+    """What was acknowledged of a generation, in 8 bytes beside it: the lines, and a bit for those that follow.
 
     A journal whose end was lost looks like one whose end was never written; this file is the witness. It is
-    written after each sync and not synced itself: it may lag behind the journal, never run ahead of it.
+    written after each sync and mostly not synced itself: it may lag behind the journal, never run ahead of it.
     """
 
     def __init__(self, path: Path) -> None:
         self._descriptor = open_private(path)
 
-    def write(self, lines: int) -> None:
+    def write(self, acknowledged: Acknowledged) -> None:
         os.lseek(self._descriptor, 0, os.SEEK_SET)
-        os.write(self._descriptor, _MARK.pack(lines))
+        os.write(self._descriptor, _MARK.pack(acknowledged.lines | (0 if acknowledged.synced else _UNSYNCED)))
 
     def sync(self) -> None:
         sync(self._descriptor)
@@ -215,13 +225,30 @@ class Mark:
         os.close(self._descriptor)
 
 
-def acknowledged_lines(files: JournalFiles, number: int) -> int:
-    """Return how many lines of a generation there are at the least: what its mark says, 0 without one."""
+def find_acknowledged(files: JournalFiles, number: int) -> Acknowledged:
+    """Return what the mark of a generation says; no lines where it is missing or has not its bytes."""
     try:
         raw = files.mark(number).read_bytes()
     except FileNotFoundError:
-        return 0
-    return int(_MARK.unpack(raw)[0]) if len(raw) == _MARK.size else 0
+        return Acknowledged(0)
+    if len(raw) != _MARK.size:
+        return Acknowledged(0)
+    [value] = _MARK.unpack(raw)
+    return Acknowledged(value % _UNSYNCED, value < _UNSYNCED)
+
+
+def get_acknowledged(files: JournalFiles, number: int) -> Acknowledged:
+    """Return what the mark of a generation says. Every generation is made with one, of its first line at the least.
+
+    Raises:
+        Corrupt: there is no whole mark, so that a lost end would not be noticed.
+    """
+    acknowledged = find_acknowledged(files, number)
+    if not acknowledged.lines:
+        raise Corrupt(
+            f"{files.mark(number).name} is missing or damaged, so that lost lines would not be noticed: {ADVICE}"
+        )
+    return acknowledged
 
 
 def write_new(path: Path, data: bytes) -> None:

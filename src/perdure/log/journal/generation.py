@@ -10,9 +10,10 @@ from pathlib import Path
 from perdure.errors import Corrupt
 from perdure.log.content import Change, Content
 from perdure.log.disk import erase, open_private, sync, sync_directory
-from perdure.log.journal.files import JournalFiles, Mark, write_all
+from perdure.log.journal.files import Acknowledged, JournalFiles, Mark, write_all
 from perdure.log.journal.lines import Writer, head_line, store_line, whole_space_head
 from perdure.log.journal.replay import Place
+from perdure.log.protocol import ADVICE
 
 _BLOCK_BYTES = 1 << 20  # how much is gathered before it is written
 _ZEROS = bytes(1 << 20)
@@ -29,7 +30,7 @@ def write_generation(files: JournalFiles, number: int, content: Content, *, kept
         end = _write(files.generation(number), content, kept=kept)
         beside = Mark(files.mark(number))
         try:
-            beside.write(end.lines)
+            beside.write(Acknowledged(end.lines))
             beside.sync()
         finally:
             beside.close()
@@ -94,9 +95,11 @@ def batch_lines(secret: bytes, after: int, change: Change) -> tuple[bytes, int]:
 class Generation:
     """The generation that is the store, open for appending."""
 
-    def __init__(self, files: JournalFiles, number: int, end: Place) -> None:
+    def __init__(self, files: JournalFiles, number: int, end: Place, marked: Acknowledged) -> None:
+        """Open a generation of which a replay told the end, and its mark what is acknowledged."""
         self.number = number
         self.end = end
+        self._marked = marked
         self._path = files.generation(number)
         self._descriptor = os.open(self._path, os.O_RDWR | getattr(os, "O_BINARY", 0))
         try:
@@ -106,9 +109,13 @@ class Generation:
             raise
 
     def acknowledge(self) -> None:
-        """Make durable what may only have been written, and mark it."""
-        sync(self._descriptor)
-        self._mark.write(self.end.lines)
+        """Make durable what may only have been written, and mark it, where the mark does not say so yet."""
+        # What was torn while nothing was synced stays so until it is cut off.
+        torn = os.fstat(self._descriptor).st_size > self.end.bytes
+        wanted = Acknowledged(self.end.lines, synced=self._marked.synced or not torn)
+        if self._marked != wanted:
+            sync(self._descriptor)
+            self._put_mark(wanted)
 
     def append(self, block: bytes, lines: int, *, synced: bool) -> None:
         """Append a batch, whole or not at all; what lies past the end is overwritten and cut off first.
@@ -118,6 +125,8 @@ class Generation:
             Corrupt: the file is not the one that was written so far.
         """
         self.check()
+        if not synced and self._marked.synced:
+            self._put_mark(Acknowledged(self.end.lines, synced=False))
         os.lseek(self._descriptor, self.end.bytes, os.SEEK_SET)
         try:
             write_all(self._descriptor, block)
@@ -130,7 +139,13 @@ class Generation:
         self.end = Place(self.end.lines + lines, self.end.bytes + len(block))
         if synced:
             with suppress(OSError):  # the batch is durable; a mark that lags is no error
-                self._mark.write(self.end.lines)
+                self._put_mark(Acknowledged(self.end.lines))
+
+    def _put_mark(self, wanted: Acknowledged) -> None:
+        self._mark.write(wanted)
+        if wanted.synced != self._marked.synced:
+            self._mark.sync()
+        self._marked = wanted
 
     def close(self) -> None:
         """Close the files. Idempotent."""
@@ -144,7 +159,7 @@ class Generation:
         ours = os.fstat(self._descriptor)
         if not os.path.samestat(ours, os.stat(self._path)) or ours.st_size < self.end.bytes:
             raise Corrupt(
-                f"{self._path.name} was replaced or cut while it was open: close the store, restore a backup"
+                f"{self._path.name} was replaced or cut while it was open: close the store; {ADVICE}"
             )
         if ours.st_size > self.end.bytes:
             self._cut()

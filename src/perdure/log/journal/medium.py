@@ -15,10 +15,11 @@ from perdure.log.disk import create_private, erase, make_directory, sync_directo
 from perdure.log.journal.failures import system_errors, translated
 from perdure.log.journal.files import (
     UNFINISHED,
+    Acknowledged,
     JournalFiles,
     Pointer,
-    acknowledged_lines,
     damaged_key,
+    get_acknowledged,
     missing_pointer,
     put_pointer,
     read_key,
@@ -30,6 +31,7 @@ from perdure.log.journal.generation import Generation, batch_lines, erase_genera
 from perdure.log.journal.lines import StoreLine, make_verifier
 from perdure.log.journal.lock import lock_directory
 from perdure.log.journal.replay import find_damage, read_first, replay
+from perdure.log.places import checked_target, mode_findings, taken_target
 from perdure.log.protocol import SECRET_BYTES, Finding
 
 
@@ -107,17 +109,27 @@ class JournalMedium:
             yield _finding(error)
         try:
             yield from find_damage(files.generation(number), self._empty(), self._generation.end)
-        except OSError as error:
+            get_acknowledged(files, number)
+        except (Corrupt, OSError) as error:
             yield _finding(error)
+        with suppress(OSError):  # what is missing was told above
+            yield from mode_findings(files.directory, files.present(number))
 
     def backup(self, directory: Path) -> None:
         with system_errors():
-            target = _checked_target(self._files, directory)
+            target = JournalFiles(checked_target(self._files.directory, directory))
             made = not target.directory.exists()
             make_directory(target.directory)
-            # Only one copy gets by here: whatever comes to be there later is its own, to be erased if it fails.
-            if not create_private(target.lock):
-                raise _taken()
+            try:
+                # Only one copy gets by here: whatever comes to be there later is its own, to be erased if it fails.
+                is_ours = create_private(target.lock)
+            except OSError:
+                if made:
+                    with suppress(OSError):
+                        target.directory.rmdir()
+                raise
+            if not is_ours:
+                raise taken_target()
             try:
                 self._copy(target)
             except BaseException:  # raised again: the directory is left as it was
@@ -173,12 +185,11 @@ class JournalMedium:
         store = read_first(path)
         self._kept = store.kept
         self._content = Content(checked_secret(files, store, secret), epoch=pointer.epoch)
-        acknowledged = acknowledged_lines(files, pointer.generation)
+        acknowledged = get_acknowledged(files, pointer.generation)
         end = replay(path, self._content, acknowledged)
-        self._generation = Generation(files, pointer.generation, end)
+        self._generation = Generation(files, pointer.generation, end, acknowledged)
         try:
-            if end.lines > acknowledged:
-                self._generation.acknowledge()
+            self._generation.acknowledge()
             self.scrub()
         except BaseException:  # raised again: no file stays open
             self._generation.close()
@@ -192,7 +203,7 @@ class JournalMedium:
             self._settle()
             old.check()
             end = write_generation(files, number, content, kept=self._kept)
-            new = Generation(files, number, end)
+            new = Generation(files, number, end, Acknowledged(end.lines))
             try:
                 self._switch(self._pointer._replace(generation=number, epoch=content.epoch))
             except BaseException:  # raised again: the old generation is the store as before
@@ -300,21 +311,6 @@ def _changed(content: Content, change: Change) -> Content:
     changed = Content(content.secret, spaces, dict(content.names), content.epoch)
     changed.apply(change)
     return changed
-
-
-def _checked_target(files: JournalFiles, directory: Path) -> JournalFiles:
-    whole, store = Path(directory).resolve(), files.directory.resolve()
-    if whole == store or store in whole.parents:
-        raise InvalidRequest("directory lies within the store: give one outside it", field="directory")
-    if whole.exists() and (not whole.is_dir() or any(whole.iterdir())):
-        raise _taken()
-    return JournalFiles(whole)
-
-
-def _taken() -> InvalidRequest:
-    return InvalidRequest(
-        "directory is in use: give one that does not exist yet, or is empty", field="directory"
-    )
 
 
 def _finding(error: PerdureError | OSError) -> Finding:

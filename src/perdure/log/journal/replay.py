@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from hmac import compare_digest
 from pathlib import Path
 from typing import NamedTuple
 
 from perdure.errors import Corrupt, Unavailable
 from perdure.log.content import ERASED, Content, Row, SpaceContent
 from perdure.log.digests import checksum, digest_bytes, digest_sum
+from perdure.log.journal.files import Acknowledged
 from perdure.log.journal.lines import (
+    Digest,
     HeadLine,
     Line,
     RecordLine,
     StoreLine,
     damaged_line,
+    find_parts,
     line_digest,
     read_line,
     read_store_line,
 )
-from perdure.log.protocol import EMPTY, Finding, Head
+from perdure.log.protocol import ADVICE, EMPTY, Finding, Head
+
+LEAST_LINE_BYTES = 64  # no line is shorter, so that lost bytes were not more lines than this allows
+_START = b'{"v":'  # of a line, and nowhere within one: a quotation mark in a text is escaped
 
 
 class Place(NamedTuple):
@@ -35,14 +42,15 @@ def read_first(path: Path) -> StoreLine:
         return read_store_line(file.readline(), path.name)
 
 
-def replay(path: Path, content: Content, acknowledged: int) -> Place:
+def replay(path: Path, content: Content, acknowledged: Acknowledged) -> Place:
     """Add all batches of a journal to a content that has no spaces yet; return where the last one ends.
 
-    A last line that is not whole, and a last batch without its head line, are left out: a process or the
-    machine died while they were written.
+    A last batch of which parts are missing, its head line or bytes of any line, is left out: a process or the
+    machine died while it was written.
 
     Args:
-        acknowledged: how many lines there are at the least.
+        acknowledged: what the mark says. Where batches behind it were not made durable one by one, several may
+            have been lost in part; they are left out from the first such line on.
 
     Raises:
         Corrupt: any other line is not what was written, or acknowledged ones are missing.
@@ -59,7 +67,9 @@ def replay(path: Path, content: Content, acknowledged: int) -> Place:
                 try:
                     line = read_line(number, raw, digest, path.name)
                 except Corrupt:
-                    if number > acknowledged and _unfinished(raw):
+                    behind = _proven_behind(file, number, raw, digest, path.name)
+                    torn = number > acknowledged.lines and _unfinished(raw)
+                    if torn and (not acknowledged.synced or batches.is_torn(end.lines, behind)):
                         break
                     raise
                 if not batches.take(number, line):
@@ -67,9 +77,9 @@ def replay(path: Path, content: Content, acknowledged: int) -> Place:
             else:
                 read_store_line(raw, path.name)
             end = Place(number, position)
-    if end.lines < max(acknowledged, 1):
+    if end.lines < max(acknowledged.lines, 1):
         raise Corrupt(
-            f"{path.name} ends after line {end.lines}, but {acknowledged} lines were acknowledged: restore a backup"
+            f"{path.name} ends after line {end.lines}, but {acknowledged.lines} lines were acknowledged: {ADVICE}"
         )
     return end
 
@@ -77,6 +87,30 @@ def replay(path: Path, content: Content, acknowledged: int) -> Place:
 def _unfinished(raw: bytes) -> bool:
     # Bytes that never reached the medium are missing or read as zeros, which no line holds.
     return not raw.endswith(b"\n") or b"\0" in raw
+
+
+def _proven_behind(
+    file: Iterable[bytes], number: int, raw: bytes, digest: Digest, name: str
+) -> Iterator[tuple[int, Line]]:
+    """Yield the lines behind an unreadable one that are what was written, with the numbers that prove them.
+
+    Args:
+        file: yields what follows.
+        number: of the unreadable line `raw`. It may hold several lines, whose line feeds were lost.
+    """
+    lost = len(raw)  # bytes since the last line that is known
+    for following in file:
+        number += 1
+        parts = find_parts(following[max(following.rfind(_START), 0) :])
+        numbers = range(number, number + lost // LEAST_LINE_BYTES + 1) if parts is not None else ()
+        for tried in numbers:
+            assert parts is not None
+            if compare_digest(digest(tried, parts.before, parts.after), parts.sha):
+                yield tried, read_line(tried, parts.raw, digest, name)
+                number, lost = tried, 0
+                break
+        else:
+            lost += len(following)
 
 
 def find_damage(path: Path, content: Content, end: Place) -> Iterator[Finding]:
@@ -102,7 +136,7 @@ def find_damage(path: Path, content: Content, end: Place) -> Iterator[Finding]:
             yield Finding(error.message, error.details.get("space"), error.details.get("seq"))
     size = path.stat().st_size
     if size < end.bytes:
-        yield Finding(f"{path.name} has {size} bytes, but {end.bytes} were written: restore a backup")
+        yield Finding(f"{path.name} has {size} bytes, but {end.bytes} were written: {ADVICE}")
 
 
 def _lines(path: Path, end: Place) -> Iterator[bytes]:
@@ -143,6 +177,26 @@ class _Batches:
                 return True
             case _:
                 raise self._misplaced(number, line)
+
+    def is_torn(self, after: int, behind: Iterable[tuple[int, Line]]) -> bool:
+        """Whether all lines that are whole behind an unreadable one are of the batch that was being read.
+
+        Args:
+            after: the number of the line that ended the batch before it.
+            behind: the lines, with their numbers. Those of a later batch stand where no line of this one would.
+        """
+        ended = False
+        for number, line in behind:
+            if ended or self._space not in (None, line.space):
+                return False
+            self._space = line.space
+            records = line.seq - self._content.space(line.space).head.seq
+            ended = isinstance(line.said, HeadLine)
+            if isinstance(line.said, HeadLine):
+                records += 1 - len(line.said.erased)
+            if number - after != records:
+                return False
+        return True
 
     def _add(self, line: Line, said: HeadLine) -> bool:
         """Add the batch that a head line ends; return False when they do not agree."""

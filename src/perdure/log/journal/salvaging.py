@@ -18,7 +18,7 @@ from perdure.log.journal.files import (
     UNFINISHED,
     JournalFiles,
     Pointer,
-    acknowledged_lines,
+    find_acknowledged,
     find_key,
     read_pointer,
 )
@@ -65,7 +65,7 @@ def open_journal_remains(directory: Path, secret: bytes | None, progress: Progre
         if store is None:
             notes.append(f"line 1 of {path.name}, which says whose it is, is damaged or missing")
         found, kept = _secret(files, store, secret, path.name)
-        acknowledged = acknowledged_lines(files, number)
+        acknowledged = find_acknowledged(files, number).lines
     if not 0 < acknowledged <= LINES_MAX:
         notes.append(
             f"{files.mark(number).name} is damaged or missing: lost lines at the end are not noticed"

@@ -8,10 +8,11 @@ from pathlib import Path
 from perdure.errors import Corrupt, NotFound
 from perdure.log.content import Content
 from perdure.log.journal.failures import system_errors
-from perdure.log.journal.files import JournalFiles, acknowledged_lines
+from perdure.log.journal.files import JournalFiles, find_acknowledged, get_acknowledged
 from perdure.log.journal.lock import lock_directory
 from perdure.log.journal.medium import checked_secret, find_pointer
 from perdure.log.journal.replay import Place, find_damage, read_first, replay
+from perdure.log.places import mode_findings
 from perdure.log.protocol import Finding
 
 
@@ -45,12 +46,18 @@ def _findings(files: JournalFiles, secret: bytes | None) -> Iterator[Finding]:
     pointer = find_pointer(files)
     if pointer is None or not pointer.generation:
         return
+    yield from mode_findings(files.directory, files.present(pointer.generation))
     path = files.generation(pointer.generation)
     if not path.is_file():
         raise Corrupt(f"{path.name} is missing: restore it, or the whole directory, from a backup")
     kept = checked_secret(files, read_first(path), secret)
+    acknowledged = find_acknowledged(files, pointer.generation)
     try:
-        replay(path, Content(kept, epoch=pointer.epoch), acknowledged_lines(files, pointer.generation))
+        get_acknowledged(files, pointer.generation)
+    except Corrupt as error:
+        yield _finding(error)
+    try:
+        replay(path, Content(kept, epoch=pointer.epoch), acknowledged)
     except Corrupt as error:
         whole = Place(0, path.stat().st_size)
         found = list(find_damage(path, Content(kept, epoch=pointer.epoch), whole))

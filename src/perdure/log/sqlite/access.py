@@ -12,10 +12,11 @@ import apsw
 
 from perdure.errors import Busy, Corrupt, StorageFull, Unavailable, WrongKey
 from perdure.log.disk import log
+from perdure.log.protocol import ADVICE
 from perdure.log.sqlite.ciphers import Cipher
 from perdure.log.sqlite.connections import Durability, Link, Pool, run
 from perdure.log.sqlite.failures import DriverError, translated
-from perdure.log.sqlite.files import HighWater, StoreFiles
+from perdure.log.sqlite.files import HighWater, StoreFiles, check_mark
 from perdure.log.sqlite.reading import check_whole
 from perdure.log.sqlite.schema import check_version
 from perdure.log.sqlite.scrubbing import Change, change_alone, clean, mark_dirty
@@ -259,6 +260,7 @@ class Access:
     def _checked_witness(self, link: Link) -> HighWater:
         """Return the mark of the link's generation, which is whole; ends the link's transaction."""
         generation = link.generation
+        check_mark(self.files.high_water(generation))
         witness = HighWater(self.files.high_water(generation))
         try:
             acknowledged = witness.read()  # before the rows, so that it is not newer than they are
@@ -271,10 +273,11 @@ class Access:
         return witness
 
 
-def _place(files: StoreFiles) -> int | None:
+def _place(files: StoreFiles) -> tuple[int, int] | None:
     """Return what tells store.lock from another file under the same path, None where there is none."""
     try:
-        return files.lock.stat().st_ino
+        found = files.lock.stat()
+        return found.st_dev, found.st_ino
     except OSError:
         return None
 
@@ -292,6 +295,6 @@ class _Replaced(Exception):
 
 def _lost(what: str, generation: int) -> Corrupt:
     return Corrupt(
-        f"generation {generation} lost records: {what}; keep the files, restore a backup",
+        f"generation {generation} lost records: {what}: {ADVICE}",
         generation=generation,
     )

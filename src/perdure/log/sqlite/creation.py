@@ -10,7 +10,7 @@ import apsw
 from perdure.base.ids import random_secret
 from perdure.errors import Corrupt, InvalidRequest, WrongKey
 from perdure.log.disk import check_private, create_private, erase, sync_directory
-from perdure.log.protocol import SECRET_BYTES
+from perdure.log.protocol import ADVICE, SECRET_BYTES
 from perdure.log.sqlite.ciphers import PLAIN, Cipher, Key
 from perdure.log.sqlite.connections import open_generation, open_lock, rows_of, run, see_lock, using
 from perdure.log.sqlite.failures import DriverError, translated
@@ -53,9 +53,7 @@ def _is_created(files: StoreFiles, timeout_s: float) -> bool:
     remains = files.generations()
     if not os.path.lexists(files.lock):
         if remains:
-            raise Corrupt(
-                "store.lock is missing beside a generation: restore it, or the whole directory, from a backup"
-            )
+            raise Corrupt(f"store.lock is missing beside a generation: {ADVICE}")
         return False
     try:
         state = _find_state(files, timeout_s)
@@ -101,6 +99,7 @@ def _create(files: StoreFiles, secret: bytes | None, key: Key | None, timeout_s:
         create_generation(files, 1, cipher)
         mark = HighWater(files.high_water(1))
         mark.write(0)
+        mark.sync()
         mark.close()
         sync_directory(files.directory)
         run(db, "BEGIN IMMEDIATE")

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from struct import Struct
 
+from perdure.errors import Corrupt
 from perdure.log.disk import open_private, size_bytes, sync
+from perdure.log.protocol import ADVICE
 
 _HIGH_WATER = Struct("<Q")
 
@@ -92,3 +94,12 @@ class HighWater:
 
     def close(self) -> None:
         os.close(self._descriptor)
+
+
+def check_mark(path: Path) -> None:
+    """Raise Corrupt unless the mark has its bytes, which are durable before its generation is the store."""
+    if not path.is_file() or size_bytes(path) != _HIGH_WATER.size:
+        raise Corrupt(
+            f"{path.name} is missing or has not {_HIGH_WATER.size} bytes, so that lost records would not be noticed: "
+            f"{ADVICE}"
+        )

@@ -10,10 +10,10 @@ import apsw
 
 from perdure.errors import Busy, Corrupt
 from perdure.log.digests import ERASED_CHECK, digest_bytes, digest_sum
-from perdure.log.protocol import Finding, Head, Progress
+from perdure.log.protocol import ADVICE, Finding, Head, Progress
 from perdure.log.sqlite.access import Access
 from perdure.log.sqlite.connections import rows_of
-from perdure.log.sqlite.files import HighWater
+from perdure.log.sqlite.files import HighWater, check_mark
 from perdure.log.sqlite.reading import (
     CHECKS,
     CHUNK_BYTES,
@@ -24,9 +24,7 @@ from perdure.log.sqlite.reading import (
     verified,
 )
 
-ADVICE = "keep the files, run verify --salvage to save what is whole, or restore a backup"
 ATTEMPTS = 3  # a space that was erased in so often in a row, while it was read, gives up with Busy
-MARK_BYTES = 8
 _ROWS = "SELECT rid, space, seq, ck, data FROM log.rec WHERE rid > ? ORDER BY rid LIMIT ?"
 _PLACES = "SELECT rid, space, seq, ck FROM log.rec WHERE rid > ? ORDER BY rid LIMIT ?"
 _NEXT = "SELECT rid, ck, length(data) FROM log.rec WHERE rid >= ? ORDER BY rid LIMIT 1"
@@ -108,11 +106,10 @@ class RowCheck:
 
     def _mark(self) -> Generator[Finding, None, int]:
         path = self.access.files.high_water(self.generation)
-        if not path.is_file() or path.stat().st_size != MARK_BYTES:
-            yield Finding(
-                f"{path.name} is missing or has not {MARK_BYTES} bytes: lost records would not be noticed; restore "
-                "a backup, or purge to have it made anew"
-            )
+        try:
+            check_mark(path)
+        except Corrupt as error:
+            yield Finding(error.message)
             return 0
         mark = HighWater(path)
         try:
