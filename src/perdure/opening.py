@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Literal
 
 from perdure.base.text import shown_number
-from perdure.errors import InvalidRequest
+from perdure.errors import Corrupt, InvalidRequest
 from perdure.log.memory import MemoryLog
+from perdure.log.places import traces
 from perdure.log.protocol import SECRET_BYTES, Log
 from perdure.planning.checks import checked_choice
 
@@ -39,6 +40,7 @@ def open_log(path: object, opening: Opening) -> Log:
 
     Raises:
         InvalidRequest: an argument is wrong, or the store there is of another backend than the one that was told.
+        Corrupt: files of both backends lie there, and none was told.
         What the backend raises.
     """
     _check(path, opening)
@@ -48,7 +50,7 @@ def open_log(path: object, opening: Opening) -> Log:
     from perdure.log.journal import JournalLog  # noqa: PLC0415
 
     directory = Path(str(path))
-    found = _find_backend(directory)
+    found = find_backend(directory, opening.backend)
     backend = opening.backend or found or "sqlite"
     if found not in (None, backend):
         raise InvalidRequest(
@@ -75,18 +77,26 @@ def open_log(path: object, opening: Opening) -> Log:
     )
 
 
-def _find_backend(directory: Path) -> Backend | None:
-    """Return the backend of the store that lies there, whole or damaged; None where none is seen."""
-    from perdure.log.journal import is_journal  # noqa: PLC0415 - as above
+def find_backend(directory: Path, told: Backend | None = None) -> Backend | None:
+    """Return the backend of the store that lies there, whole or damaged; None where none is seen.
 
+    Raises:
+        Corrupt: files of both lie there, and it was not told which of them is meant.
+    """
     try:
-        if is_journal(directory):
-            return "journal"
-        if any(path.name == "store.lock" or path.name.startswith("gen-") for path in directory.iterdir()):
-            return "sqlite"
+        found = traces(directory)
     except (OSError, ValueError):  # no directory, or none that can be read: the backend says what is wrong
-        pass
-    return None
+        return None
+    if len(found) == 2 and told is None:
+        raise Corrupt(
+            f"files of two stores lie there: {found['sqlite']} of the backend sqlite, and {found['journal']} of a "
+            "journal. Move away those that do not belong there"
+        )
+    if told in found:
+        return told
+    if "sqlite" in found:
+        return "sqlite"
+    return "journal" if found else None
 
 
 def check_timeout(timeout_s: float) -> None:

@@ -12,15 +12,15 @@ from typing import Protocol
 from msgspec import structs
 
 from perdure.base.ids import keyed_hash
-from perdure.errors import Conflict, Corrupt, InvalidRequest, NotFound
+from perdure.errors import Conflict, Corrupt, InvalidRequest, NotFound, Unavailable
 from perdure.log.disk import erase
 from perdure.log.journal import (
     JournalLog,
     create_keeping,
-    is_journal,
     journal_kept_from_others,
     open_journal_remains,
 )
+from perdure.log.places import checked_path, checked_target
 from perdure.log.protocol import Batch, Entry, Finding, Log, Progress
 from perdure.log.records import FactRecord, Record, SpaceRecord, encode
 from perdure.log.sqlite.files import StoreFiles
@@ -30,6 +30,7 @@ from perdure.log.sqlite.salvaging import keep_secret, kept_from_others, open_rem
 from perdure.memory.config import MemoryConfig
 from perdure.model.finding import Salvaged
 from perdure.model.namespace import Namespace
+from perdure.opening import Backend, find_backend
 from perdure.space.folding import fold
 from perdure.space.names import hashed_name
 from perdure.space.salvaging import Mended, mend
@@ -96,15 +97,15 @@ def salvage(
 
     Raises:
         NotFound: there is no store.
-        InvalidRequest: `out` is in use, or lies in the store's directory.
+        InvalidRequest: `out` is in use, or lies in the directory of this store or another one.
         WrongKey: the key, or the secret, is not that of the store.
         Corrupt: nothing at all is whole; or it is a journal, and its secret is lost.
         Busy, StorageFull, Unavailable. Nothing is left in `out` then.
     """
-    source, target = _checked(path, out)
+    source, target, backend = _checked(path, out)
     existed = target.exists()
     try:
-        if is_journal(source):
+        if backend == "journal":
             if key is not None:
                 raise InvalidRequest("a journal is not encrypted: leave key out", field="key")
             with journal_kept_from_others(source):
@@ -253,17 +254,17 @@ def _check(log: Log) -> None:
         raise Corrupt(f"what could be saved does not hold together: {found[0].message}")
 
 
-def _checked(path: str | Path, out: str | Path) -> tuple[Path, Path]:
-    source, target = Path(path).absolute(), Path(out).absolute()
-    files = StoreFiles(source)
-    there = source.is_dir() and (is_journal(source) or files.generations() or files.lock.is_file())
-    if not there:
+def _checked(path: str | Path, out: str | Path) -> tuple[Path, Path, Backend]:
+    source = checked_path(path)
+    backend = find_backend(source)
+    if backend is None:
         raise NotFound("there is no store there to save anything of", field="path")
-    if source.resolve() in (target.resolve(), *target.resolve().parents):
-        raise InvalidRequest("out lies in the damaged store's directory: give another place", field="out")
-    if target.exists() and (not target.is_dir() or any(target.iterdir())):
-        raise InvalidRequest("out must be a directory that does not exist yet, or is empty", field="out")
-    return source, target
+    try:
+        return source, checked_target(source, out, "out"), backend
+    except OSError as error:
+        raise Unavailable(
+            f"out cannot be used ({error.strerror}): check that this user may write there"
+        ) from error
 
 
 def _clear(target: Path, *, existed: bool) -> None:

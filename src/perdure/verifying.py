@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from perdure.errors import Corrupt, NotFound
+from perdure.errors import Corrupt, InvalidRequest, NotFound
 from perdure.log.journal import find_journal_damage, is_journal, open_journal
+from perdure.log.places import checked_path
 from perdure.log.protocol import Finding, Log, Progress
-from perdure.log.sqlite.files import StoreFiles
 from perdure.log.sqlite.keys import KeyForm
 from perdure.log.sqlite.log import SqliteLog
 from perdure.model.finding import Verified
+from perdure.opening import Backend, find_backend
 from perdure.space.verifying import verify_log
 
 
@@ -37,22 +38,25 @@ def verify(
         NotFound: there is no store.
         WrongKey, InvalidRequest, Busy, Unavailable: it could not be looked at.
     """
-    if is_journal(Path(path)) and (found := tuple(find_journal_damage(Path(path), secret=secret))):
-        return Verified(False, found, 0, 0)
+    place = checked_path(path)
     try:
-        log = _open(Path(path), key, secret)
+        backend = find_backend(place)
+        if backend is None:
+            raise NotFound("there is no store there to verify", field="path")
+        log = _open(place, backend, key, secret)
     except Corrupt as error:
-        return Verified(False, (Finding(error.message, error.space, error.seq),), 0, 0)
+        damage = Finding(error.message, error.space, error.seq)
+        found = tuple(find_journal_damage(place, secret=secret)) if is_journal(place) else ()
+        return Verified(False, found or (damage,), 0, 0)
     try:
         return verify_log(log, quick=quick, progress=progress)
     finally:
         log.close()
 
 
-def _open(path: Path, key: KeyForm | None, secret: bytes | None) -> Log:
-    files = StoreFiles(path)
-    if files.lock.is_file() or files.generations():
-        return SqliteLog.open(path, secret=secret, key=key, admits_damage=True)
-    if is_journal(path):
-        return open_journal(path, secret)
-    raise NotFound("there is no store there to verify", field="path")
+def _open(place: Path, backend: Backend, key: KeyForm | None, secret: bytes | None) -> Log:
+    if backend == "sqlite":
+        return SqliteLog.open(place, secret=secret, key=key, admits_damage=True)
+    if key is not None:
+        raise InvalidRequest("a journal is not encrypted: leave key out", field="key")
+    return open_journal(place, secret)

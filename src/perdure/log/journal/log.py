@@ -11,6 +11,7 @@ from perdure.log.disk import make_directory, warn_of_network
 from perdure.log.journal.failures import system_errors
 from perdure.log.journal.files import JournalFiles
 from perdure.log.journal.medium import JournalMedium
+from perdure.log.places import checked_path
 from perdure.log.protocol import SECRET_BYTES
 
 Durability = Literal["full", "normal"]
@@ -60,8 +61,8 @@ class JournalLog(ContentLog):
         if secret is not None and (type(secret) is not bytes or len(secret) != SECRET_BYTES):
             told = f"{len(secret)} bytes" if isinstance(secret, bytes) else type(secret).__name__
             raise InvalidRequest(f"secret must be {SECRET_BYTES} bytes, got {told}", field="secret")
-        files = JournalFiles(_checked_path(path))
         with system_errors():
+            files = JournalFiles(checked_path(path))
             make_directory(files.directory)
         warn_of_network(files.directory)
         medium = JournalMedium(files, secret, timeout_s, synced=durability == "full")
@@ -81,22 +82,3 @@ def open_journal(
 def is_journal(directory: Path) -> bool:
     """Return whether the directory has a journal, whole or damaged; only looks."""
     return JournalFiles(directory).any()
-
-
-def _checked_path(path: Path) -> Path:
-    """Return the path as an absolute one; raise InvalidRequest when no file can have it."""
-    told = str(path)
-    if not told or "\0" in told:
-        what = "has a character of value 0, which no path may have" if told else "is empty"
-        raise InvalidRequest(f"path {what}", field="path")
-    try:
-        with system_errors():
-            whole = Path(path).absolute()
-        str(whole).encode("utf-8")
-    except UnicodeEncodeError as error:
-        raise InvalidRequest(
-            "path has a character that UTF-8 cannot encode, or lies in a directory whose name has one: give "
-            "another",
-            field="path",
-        ) from error
-    return whole

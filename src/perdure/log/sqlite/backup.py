@@ -6,7 +6,6 @@ store.lock shared keeps every forget from noting that an erasure is under way.
 
 from __future__ import annotations
 
-import os
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -16,8 +15,9 @@ from struct import Struct
 
 import apsw
 
-from perdure.errors import Busy, InvalidRequest, PerdureError, Unavailable
+from perdure.errors import Busy, PerdureError, Unavailable
 from perdure.log.disk import create_private, erase, sync_directory, sync_file
+from perdure.log.places import checked_target, taken_target
 from perdure.log.protocol import CHECK_BYTES, Progress
 from perdure.log.sqlite.access import Access
 from perdure.log.sqlite.ciphers import PLAIN, Cipher
@@ -142,19 +142,9 @@ def _note_check(number: int, at: int) -> bytes:
 def _checked_target(store: Path, directory: Path) -> Path:
     """Return the place of the copy, its links resolved."""
     try:
-        target = Path(os.path.realpath(directory))
-        if any(place.exists() and place.samefile(store) for place in (target, *target.parents)):
-            raise InvalidRequest(
-                "directory lies within the store, where a purge would not find what it must erase: give another",
-                field="directory",
-            )
-        if target.exists() and not target.is_dir():
-            raise InvalidRequest("directory is the name of a file: give a directory", field="directory")
-        if target.exists() and any(target.iterdir()):
-            raise _taken()
+        return checked_target(store, directory)
     except OSError as error:
         raise _unusable(error) from error
-    return target
 
 
 @contextmanager
@@ -171,7 +161,7 @@ def _made(target: Path) -> Iterator[None]:
         _remove(made)
         raise _unusable(error) from error
     if not is_ours:
-        raise _taken()
+        raise taken_target()
     try:
         yield
     except BaseException:  # raised again: half a copy must not be taken for a whole one
@@ -186,12 +176,6 @@ def _made(target: Path) -> Iterator[None]:
     with suppress(OSError):  # the copy is whole; its parents' entries are the file system's own matter
         for place in made:
             sync_directory(place.parent)
-
-
-def _taken() -> InvalidRequest:
-    return InvalidRequest(
-        "directory holds something already: give one that is empty, or does not exist yet", field="directory"
-    )
 
 
 def _remove(made: list[Path]) -> None:

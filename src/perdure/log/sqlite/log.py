@@ -11,7 +11,8 @@ import apsw
 from perdure.errors import Conflict, Corrupt, InvalidRequest, Moved, NotFound, Unavailable
 from perdure.log.digests import ERASED_CHECK, check_batch, check_key, digest_bytes, digest_sum, stored_key
 from perdure.log.disk import make_directory, warn_of_network
-from perdure.log.protocol import EMPTY, Batch, Cached, Entry, Finding, Head, Progress, Purged, Rewrite
+from perdure.log.places import checked_path
+from perdure.log.protocol import ADVICE, EMPTY, Batch, Cached, Entry, Finding, Head, Progress, Purged, Rewrite
 from perdure.log.sqlite import caches
 from perdure.log.sqlite.access import Access
 from perdure.log.sqlite.backup import alone, back_up, noted, put_note
@@ -95,7 +96,7 @@ class SqliteLog:
             raise InvalidRequest(
                 f"durability must be 'full' or 'normal', got {durability!r}", field="durability"
             )
-        files, checked = StoreFiles(_checked_path(path)), checked_key(key)
+        files, checked = StoreFiles(checked_path(path)), checked_key(key)
         try:
             make_directory(files.directory)
             warn_of_network(files.directory)
@@ -223,7 +224,7 @@ class SqliteLog:
             yield
 
     def backup(self, directory: Path, progress: Progress | None = None) -> None:
-        back_up(self._access, _checked_path(directory, "directory"), _read_whole, progress)
+        back_up(self._access, checked_path(directory, "directory"), _read_whole, progress)
 
     def note_backup(self, at: int) -> None:
         """Note the moment (milliseconds) at which a backup is begun; before it is, so that none goes unnoted."""
@@ -340,8 +341,7 @@ class _Whole:
         if (self._count, self._erased, digest_bytes(self._total)) != told:
             raise Corrupt(
                 f"the {self._count} records of space {space} ({self._erased} erased) in generation {generation} "
-                f"do not add up to its head ({head.seq}, {head.erasures} erased): keep the files, verify a "
-                "copy, restore a backup",
+                f"do not add up to its head ({head.seq}, {head.erasures} erased): {ADVICE}",
                 generation=generation,
                 space=space,
             )
@@ -353,25 +353,6 @@ def _read_whole(access: Access) -> None:
     for space in log.spaces():
         for _ in log.read(space, 0, log.head(space).seq):
             pass
-
-
-def _checked_path(path: Path, field: str = "path") -> Path:
-    """Return the path as an absolute one; raise InvalidRequest when no file can have it."""
-    told = str(path)
-    if "\0" in told:
-        raise InvalidRequest(f"{field} has a character of value 0, which no path may have", field=field)
-    try:
-        whole = Path(path).absolute()
-        str(whole).encode("utf-8")
-    except UnicodeEncodeError as error:
-        raise InvalidRequest(
-            f"{field} has a character that UTF-8 cannot encode, or lies in a directory whose name has one: give "
-            "another",
-            field=field,
-        ) from error
-    except OSError as error:  # the present directory is gone
-        raise translated(error) from error
-    return whole
 
 
 def _check_expected(space: int, expected: Head, actual: Head) -> None:

@@ -5,8 +5,6 @@ Everything is read in chunks, each in a short transaction of its own, so that ot
 
 from __future__ import annotations
 
-import os
-import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -16,7 +14,8 @@ from typing import Any, TypeVar
 import apsw
 
 from perdure.errors import Busy, Corrupt, Unavailable
-from perdure.log.protocol import KEY_BYTES, Finding, Progress
+from perdure.log.places import mode_findings
+from perdure.log.protocol import ADVICE, KEY_BYTES, Finding, Progress
 from perdure.log.sqlite import caches
 from perdure.log.sqlite.access import Access
 from perdure.log.sqlite.connections import rows_of, run, see_lock, using
@@ -101,7 +100,7 @@ class _Look:
 
         for row in self.view(work):
             if row[0] != "ok":
-                yield Finding(f"store.lock is damaged ({row[0]}): keep the files, restore it from a backup")
+                yield Finding(f"store.lock is damaged ({row[0]}): {ADVICE}")
 
     def _heads(self) -> Iterator[Finding]:
         last = 0
@@ -177,7 +176,7 @@ class _Look:
     def _files(self) -> Iterator[Finding]:
         files = self.access.files
         own = (f"gen-{self.generation}.", f"cache-{self.generation}.")
-        yield from _modes(files)
+        yield from mode_findings(files.directory, _own_files(files))
         with self.access.turn.tried(0) as mine:  # a purge that is under way has files of its own
             left = [*files.generations(), *files.caches()] if mine else []
             for path in left:
@@ -204,18 +203,6 @@ def _watching(files: StoreFiles) -> Iterator[Callable[[], bool]]:
             return False
 
         yield is_awaited
-
-
-def _modes(files: StoreFiles) -> Iterator[Finding]:
-    if os.name != "posix":
-        return
-    for path in (files.directory, *_own_files(files)):
-        mode, right = stat.S_IMODE(path.stat().st_mode), "700" if path == files.directory else "600"
-        if mode & 0o077:
-            what = "the store's directory" if path == files.directory else path.name
-            yield Finding(
-                f"{what} has mode {mode:04o}, so that others than its owner reach it: run chmod {right} on it"
-            )
 
 
 def _own_files(files: StoreFiles) -> list[Path]:
