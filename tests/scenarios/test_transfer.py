@@ -356,6 +356,74 @@ def test_an_archive_that_leads_outside_touches_nothing(store, tmp_path):
     assert sorted(entry.name for entry in tmp_path.rglob("*") if "evil" in entry.name) == ["evil.zip"]
 
 
+def two_memories(open_store, clock):
+    """An export of the memories of two people, and its lines: the facts of the second are in lines 8 and on."""
+    source = open_store("source")
+    for name, facts in (("ann", 3), ("bob", 4)):
+        for number in range(facts):
+            source.memory(name).remember(f"{name} says {number}", id=f"{name}{number}")
+            clock.advance(DAY_MS)
+    data = exported(source)
+    return data, data.splitlines(keepends=True)
+
+
+DAMAGES = {
+    "a region of zeros": lambda data, lines: _overwritten(data, b"\0"),
+    "a region that is no text": lambda data, lines: _overwritten(data, b"\xff"),
+    "the end of one and the beginning of the other": lambda data, lines: _marred(lines, 5, 6),
+    "the beginning of the other alone": lambda data, lines: _marred(lines, 6),
+    "a beginning with a field too many": lambda data, lines: b"".join(
+        [*lines[:5], lines[6].replace(b'"k1"', b'"k0":1,"k1"'), *lines[7:]]
+    ),
+}
+
+
+def _overwritten(data: bytes, filler: bytes) -> bytes:
+    start, end = data.index(b"ann says 2"), data.index(b"bob says 1")
+    return data[:start] + filler * (end - start) + data[end:]
+
+
+def _marred(lines: list[bytes], *places: int) -> bytes:
+    return b"".join(b"x" + line if place in places else line for place, line in enumerate(lines))
+
+
+@pytest.mark.parametrize("name", DAMAGES)
+def test_damage_never_moves_what_one_said_into_the_memory_of_another(open_store, clock, name):
+    data, lines = two_memories(open_store, clock)
+    target = open_store("target")
+    report = target.import_([DAMAGES[name](data, lines)], strict=False)
+    assert report.problems != ()
+    for other in target.spaces():
+        whose = texts(target.memory(other.principal).list().items)
+        assert [text for text in whose if not text.startswith(other.principal)] == []
+    assert "ann1" in ids(target.memory("ann").list().items)
+
+
+def test_after_a_line_that_cannot_be_read_the_next_memory_is_taken_again(open_store, clock):
+    _, lines = two_memories(open_store, clock)
+    target = open_store("target")
+    report = target.import_([_marred(lines, 3)], strict=False)
+    assert (report.created, report.skipped) == (5, 2)
+    assert ids(target.memory("ann").list().items) == ["ann0"]
+
+
+@pytest.mark.parametrize("damage", ["settings", "beginning", "before"])
+def test_the_second_memory_is_not_taken_for_the_first_that_was_refused(open_store, clock, damage):
+    _, lines = two_memories(open_store, clock)
+    target = open_store("target")
+    target.memory("cem").remember("cem says 0")
+    if damage == "settings":
+        lines[1] = lines[1].replace(b'"k1":0.9', b'"k1":1.5')
+    else:
+        lines[1] = (b"{" if damage == "beginning" else b"x\n") + lines[1]
+    report = target.import_(lines, strict=False, into=Namespace("cem"))
+    assert report.created == 0
+    assert any("into takes one" in problem.reason for problem in report.problems)
+    assert texts(target.memory("cem").list().items) == ["cem says 0"]
+    one = target.import_(lines, strict=False, into=Namespace("dan"), spaces=[Namespace("bob")])
+    assert one.created == 4
+
+
 # Selection, names, and what a space holds by itself
 
 
@@ -423,3 +491,51 @@ def test_a_fact_told_again_after_it_was_moved_is_known(open_store, clock):
     clock.advance(DAY_MS)
     again = target.memory("ann").remember_many([NewFact(text="likes tea")])[0]
     assert (again.id, again.outcome, again.ingest_time) == (first.id, "existing", first.ingest_time)
+
+
+def test_importing_again_writes_nothing_over_what_was_restored_or_annotated_here(open_store, clock):
+    source, target = open_store("source"), open_store("target")
+    memory, moved = source.memory("ann"), target.memory("ann")
+    for id_ in ("a", "b", "c"):
+        memory.remember(f"fact {id_}", id=id_)
+    memory.forget(ids=["a", "b"], soft=True)
+    memory.annotate("c", tags=["theirs"])
+    target.import_([exported(source)])
+    moved.restore(["a"])
+    moved.annotate("c", tags=["ours"])  # at the same moment
+    before = exported(target)
+    assert target.import_([exported(source)], dry_run=True).created == 0
+    assert target.import_([exported(source)]).created == 0
+    assert exported(target) == before
+    assert (ids(moved.list().items), moved.get("c").tags) == (["a", "c"], ("ours",))
+    clock.advance(DAY_MS)
+    memory.annotate("c", tags=["theirs again"])
+    assert target.import_([exported(source)]).created == 1
+    assert moved.get("c").tags == ("theirs again",)
+
+
+def test_what_was_hidden_since_is_hidden_by_a_later_export(open_store, clock):
+    source, target = open_store("source"), open_store("target")
+    source.memory("ann").remember("one", id="a")
+    target.import_([exported(source)])
+    source.memory("ann").forget(ids=["a"], soft=True)
+    assert target.import_([exported(source)]).created == 1
+    assert ids(target.memory("ann").list().items) == []
+
+
+@pytest.mark.parametrize("between", [0, 1_200])  # in the same transaction, and in another one
+def test_a_block_earlier_in_the_file_holds_in_a_dry_run_as_well(open_store, between):
+    source, target = open_store("source"), open_store("target")
+    source.memory("ann").remember("The pin is 9", id="pin")
+    source.memory("ann").forget(ids=["pin"], block=True)
+    header, space, block = exported(source, blocks=True).splitlines()[:3]
+    facts = [fact(n) for n in range(between)]
+    lines = record(block, *facts, fact(between, id="x", text="the PIN is 9"), header=header.decode())
+    lines = lines.replace(SPACE.encode(), space)
+    dry = target.import_([lines], dry_run=True)
+    assert [(p.line, "block=True" in p.reason) for p in dry.problems] == [(between + 4, True)]
+    with pytest.raises(ImportFailed) as failed:
+        target.import_([lines])
+    assert failed.value.committed == "no"
+    assert target.log.spaces() == []
+    assert target.import_([lines], strict=False).problems == dry.problems

@@ -54,6 +54,21 @@ def test_an_export_takes_the_memory_that_is_named_or_all(run, tmp_path):
     assert texts(run("list", "--principal", "cem", *other, "--json")) == ["of ann"]
 
 
+def test_an_export_of_a_newer_version_is_refused_as_such_however_its_header_is_written(run, tmp_path):
+    remember(run, "one", "--id", "a")
+    header, rest = run("export").out.split("\n", 1)
+    other = ("--store", str(tmp_path / "other"))
+    turned = json.dumps(dict(sorted(json.loads(header).items(), reverse=True)))
+    newer = json.dumps({"version": 2, "unheard": True, "format": "perdure-export"})
+    for first, name in ((newer, "-"), (newer, str(tmp_path / "newer.jsonl"))):
+        (tmp_path / "newer.jsonl").write_text(f"{first}\n{rest}")
+        refused = run("import", name, *other, "--json", stdin=f"{first}\n{rest}")
+        assert (refused.code, refused.error["code"]) == (1, "import_failed")
+        assert "format version 2" in refused.error["message"]
+    assert run("import", "-", *other, stdin=f"{turned}\n{rest}").code == 0
+    assert texts(run("list", *other, "--json")) == ["one"]
+
+
 def test_bad_lines_are_listed_and_strict_stores_nothing(run, tmp_path):
     for number in range(3):
         remember(run, f"fact {number}", "--id", f"f{number}")

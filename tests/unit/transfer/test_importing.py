@@ -21,6 +21,7 @@ from perdure import (
     Store,
     Unavailable,
 )
+from perdure.transfer.reading import is_export
 
 BIG = "word " * 2_000  # 10 kB
 MANY = 2_500  # three transactions
@@ -130,16 +131,45 @@ def test_a_file_is_read_from_a_path_a_stream_or_pieces_alike(tmp_path, lines):
                     assert report.facts == (1 if name == "piped" else MANY)
 
 
-@pytest.mark.parametrize("source", [7, None, ["text"], [7]])
-def test_a_source_of_another_kind_is_refused(target, source):
-    with pytest.raises(InvalidRequest, match="source"):
-        target.import_(source)
+def closed():
+    stream = io.BytesIO(b"")
+    stream.close()
+    return stream
+
+
+@pytest.mark.parametrize("strict", [True, False])
+@pytest.mark.parametrize(
+    "source", [7, None, b"bytes", ["text"], [7], io.StringIO("text"), closed(), "", "a\0b", "\udcff", "/"]
+)
+def test_a_source_of_another_kind_is_refused(target, source, strict):
+    with pytest.raises(InvalidRequest) as refused:
+        target.import_(source, strict=strict)
+    assert refused.value.field == "source"
+
+
+def test_a_stream_that_is_open_for_writing_alone_is_refused(target, tmp_path):
+    with (tmp_path / "out").open("wb") as stream, pytest.raises(InvalidRequest, match="open to be read"):
+        target.import_(stream)
 
 
 def test_a_file_that_is_not_there_is_refused_by_name_of_the_argument(target, tmp_path):
     with pytest.raises(InvalidRequest) as refused:
         target.import_(tmp_path / "absent")
     assert refused.value.field == "source"
+
+
+def test_an_export_is_known_by_its_header_however_that_is_written():
+    header = {"format": "perdure-export", "version": 1}
+    known = [
+        json.dumps(header), json.dumps(header, indent=1).replace("\n", " "), "\ufeff" + json.dumps(header),
+        '{"unheard":[{}],"version":7,"format":"perdure-export"}', '{"version":1,"format" :"perdure\\u002dexport"}',
+    ]  # fmt: skip
+    for line in known:
+        for rest in ("", '\n{"type":"total"}\n', "\r\n"):
+            assert is_export((line + rest).encode()), line
+    fact = {"text": json.dumps(header), "metadata": header}
+    for line in (json.dumps(fact), "[1]", '"perdure-export"', "", '{"format":"perdure"}', '{"format":'):
+        assert not is_export(line.encode()), line
 
 
 @pytest.mark.parametrize(
