@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from perdure import Blocked, Conflict, ManualClock, MemoryConfig, Store
+from perdure.transfer import importing
 from properties.memory_run import CONFIGS, SECRET, Space, everything, random_script
 from properties.strategies import NOW, Call, a_call, scripts
 
@@ -145,6 +146,25 @@ def test_an_import_goes_on_where_an_earlier_one_was_cut_off(config, script, rand
         target.import_([b"".join(lines[: random.randint(1, len(lines))])], strict=False)
     target.import_([b"".join(lines)])
     assert body(exported(target, blocks=True)) == body(b"".join(lines))
+
+
+@given(configs, scripts(), st.randoms(use_true_random=False))
+@settings(max_examples=30, deadline=None)
+def test_imports_of_one_file_at_once_store_it_once_however_they_overtake_each_other(config, script, random):
+    source = Source(config, random)
+    source.live(script)
+    data = exported(source.store, blocks=True)
+    lines = data.splitlines(keepends=True)
+    target = Store.open(":memory:", clock=ManualClock(NOW), secret=SECRET)
+
+    def overtake(*_: int) -> None:
+        if random.random() < 0.2:
+            target.import_([b"".join(lines[: random.randint(1, len(lines))])], strict=False)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(importing, "CHUNK_RECORDS", random.randint(1, 5))
+        target.import_([data], strict=random.random() < 0.5, progress=overtake)
+    assert body(exported(target, blocks=True)) == body(data)
 
 
 @given(configs, scripts(), scripts(max_size=8), st.randoms(use_true_random=False))
