@@ -117,7 +117,7 @@ class Corrupt(PerdureError):
 
 
 class ImportFailed(PerdureError):
-    """An import or a copy did not come to its end.
+    """An import did not come to its end.
 
     `committed` says whether anything of it is stored: "yes", "no", or "unknown" where the write itself was
     interrupted. What may be stored was not tried again; repeating the import stores what is missing.

@@ -1,4 +1,4 @@
-"""Store: one tenant's spaces. The only place that chooses a backend and wires the parts together."""
+"""Store: one tenant's spaces. The place that wires the parts together."""
 
 from __future__ import annotations
 
@@ -209,7 +209,7 @@ class Store:
         """
         self._check_open()
         asked = Asked(checked_now(self.clock), spaces, blocks)
-        return export_to(self.log, Path(path), asked, force=force, progress=progress)
+        return export_to(self.log, path, asked, force=force, progress=progress)
 
     def export_lines(
         self, *, spaces: Collection[Namespace] | None = None, blocks: bool = False
@@ -360,7 +360,8 @@ class Store:
     ) -> tuple[Finding, ...]:
         """Return what in the store, as it is now, contradicts the certificate of an erasure; nothing if all is well.
 
-        Reads every record. What was told again after the erasure is named as such.
+        Reads every record. What was told again after the erasure is named as such. Finishes an erasure whose last
+        step still waits, if nothing is in its way any more.
         """
         self._check_open()
         return tuple(contradictions(self.log, certificate, progress))
@@ -377,9 +378,11 @@ class Store:
         if not isinstance(directory, str | Path) or directory == "":
             raise InvalidRequest("directory must be a path that is not empty", field="directory")
         self._check_open()
-        # Noted first: a certificate may name a copy that failed, never be silent about one that did not.
-        self.log.note_backup(checked_now(self.clock))
-        self.log.backup(Path(directory), progress)
+        target, now = Path(directory), checked_now(self.clock)
+        if _may_take(target):
+            # Before there is a copy: a certificate may name one that failed, never be silent about one that did not.
+            self.log.note_backup(now)
+        self.log.backup(target, progress)
 
     def close(self) -> None:
         """Keep what makes the next opening fast, and release everything. Idempotent."""
@@ -420,6 +423,14 @@ class Store:
 
     def _namespaces(self) -> list[Namespace]:
         return [space.namespace for space in named_spaces(self.log)]
+
+
+def _may_take(directory: Path) -> bool:
+    """Whether a copy might be made there, as far as a look tells; a directory that is in use is refused."""
+    try:
+        return not directory.exists() or (directory.is_dir() and not any(directory.iterdir()))
+    except (OSError, ValueError):  # the log says what is wrong with the path
+        return False
 
 
 def _settings(config: MemoryConfig) -> Settings:

@@ -7,7 +7,7 @@ from itertools import islice
 
 import pytest
 
-from crash.damage import FORGOTTEN, KEY, answers, build, copy_of, flips, hashes
+from crash.damage import FORGOTTEN, KEY, answers, build_kept, copy_of, flips, hashes
 from perdure import PerdureError, Unavailable, WrongKey, salvage, verify
 
 # PERDURE_FLIPS=5000 pytest -m soak tests/crash/test_bit_flips.py goes on for longer.
@@ -18,17 +18,18 @@ SALVAGED_EVERY = 3
 @pytest.fixture(scope="module", params=[None, KEY], ids=["plain", "encrypted"])
 def store(request, tmp_path_factory):
     directory = tmp_path_factory.mktemp("flips") / "store"
-    build(directory, key=request.param)
+    build_kept(directory, key=request.param)
     return directory, request.param, answers(directory, key=request.param)
 
 
 def flip_and_read(store, tmp_path, count, seed):
     """Flip one bit at a time; return how many flips were noticed."""
     directory, key, truth = store
-    noticed = 0
+    noticed, flipped = 0, set()
     for trial, flip in enumerate(islice(flips(directory, seed), count)):
         damaged = copy_of(directory, tmp_path / "damaged")
         flip.make(damaged)
+        flipped.add(flip.file.split("-")[0])
         try:
             told = answers(damaged, key=key)
         except PerdureError:
@@ -41,6 +42,7 @@ def flip_and_read(store, tmp_path, count, seed):
         check_damaged(damaged, key, flip)
         if trial % SALVAGED_EVERY == 0:
             check_salvaged(damaged, tmp_path / f"out-{trial}", key, truth, flip)
+    assert flipped >= {"gen", "cache", "store.lock"}
     return noticed
 
 

@@ -64,7 +64,12 @@ def erase(
                 _show(Screen(), preview.spaces, preview.facts)
                 Screen().line("Nothing was changed.")
             return
-        if not yes and preview.spaces:
+        if not preview.spaces:
+            raise Failed(
+                "there is no memory of that name, so nothing was erased; perdure spaces shows the names. Where an "
+                "erasure was interrupted, perdure purge ends it"
+            )
+        if not yes:
             ask(
                 f"Erase {count_of(preview.facts)}?",
                 lambda screen: _show(screen, preview.spaces, preview.facts),

@@ -15,6 +15,12 @@ from perdure.errors import InvalidRequest, PerdureError, QueryLimit
 _LineError: type[Exception] = typer.BadParameter.__mro__[2]
 
 
+UNPURGED = (
+    "what was to be erased is erased; only the store was not rewritten: run perdure purge when nothing is in the way, "
+    "then check the certificate of this erasure"
+)
+
+
 class Failed(PerdureError):
     """Something outside the store went wrong: a file cannot be read or written, or a question went unanswered."""
 
@@ -56,6 +62,8 @@ def complain(message: str) -> None:
 
 
 def _report(error: PerdureError, *, as_json: bool) -> int:
+    if "certificate" in error.details:
+        complain(UNPURGED)
     complain(str(error))
     try:
         if as_json:

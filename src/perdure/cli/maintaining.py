@@ -44,7 +44,7 @@ def apply_forgetting(  # noqa: PLR0913 - one parameter per option
     which: dict[str, Any] = {"include_chain": include_chain, "include_derived": include_derived}
     how: dict[str, Any] = {"purge": purge, "idempotency_key": idempotency_key}
     with (
-        session.memory(writes=apply) as memory,
+        session.memory(changes=apply) as memory,
         certificate_file(certificate, dry_run=not apply) as keep,
     ):
         if not apply or not yes:
@@ -75,7 +75,7 @@ def consolidate(
 
     The policy is asked anew after the question; when its answer is another one by then, nothing is changed.
     """
-    with session.memory(writes=apply) as memory:
+    with session.memory(changes=apply) as memory:
         if not apply or not yes:
             preview = memory.consolidate(allow_destructive=allow_destructive)
             if not apply:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from perdure.cli import options as o
 from perdure.cli.erasing import PENDING, CertificateOption, PurgeFlag, certificate_file
+from perdure.cli.failures import complain
 from perdure.cli.previews import ask, count_of, show_leaving
 from perdure.cli.screen import Screen, print_json
 from perdure.cli.session import Session, command
@@ -82,25 +84,28 @@ def forget(  # noqa: PLR0913 - one parameter per option
     which: dict[str, Any] = {"include_chain": include_chain, "include_derived": include_derived}
     how: dict[str, Any] = {"soft": soft, "block": block, "purge": purge}
     with (
-        session.memory(writes=not dry_run) as memory,
+        session.memory(changes=not dry_run) as memory,
         certificate_file(certificate, dry_run=dry_run) as keep,
     ):
+        named = scope["ids"] or []
         if not yes or dry_run:
             preview = memory.forget(**scope, **which, **how, dry_run=True)
             if dry_run:
-                answer_forgotten(session, memory, preview)
+                answer_forgotten(session, memory, preview, named=named)
                 return
             ask_to_forget(memory, preview)
             # Only what was shown may go, also if others write meanwhile.
             scope, which = {"ids": list(preview.forgotten)}, {}
         reply = memory.forget(**scope, **which, **how, idempotency_key=idempotency_key)
         keep(reply.certificate)
-        answer_forgotten(session, memory, reply)
+        answer_forgotten(session, memory, reply, soft=soft, named=named)
 
 
-def restore(session: Session, ids: Annotated[list[str], typer.Argument(metavar="ID...")]) -> None:
+def restore(
+    session: Session, ids: Annotated[list[str], typer.Argument(metavar="ID...", help="The facts' ids.")]
+) -> None:
     """Bring softly forgotten facts back."""
-    with session.memory(writes=True) as memory:
+    with session.memory(changes=True) as memory:
         back = memory.restore(ids)
     _count(session, "restored", list(back), f"{len(back)} of {len(set(ids))} facts came back.")
 
@@ -112,7 +117,7 @@ def unblock(
     text: Annotated[list[str] | None, typer.Option("--text", help="A text; repeatable.")] = None,
 ) -> None:
     """Allow ids and texts again that were forgotten with --block."""
-    with session.memory(writes=True) as memory:
+    with session.memory(changes=True) as memory:
         lifted = memory.unblock(ids=ids or None, texts=text or None)
     _count(session, "unblocked", lifted, f"{lifted} blocks were lifted.")
 
@@ -138,7 +143,15 @@ def ask_to_forget(memory: Memory, preview: Forgotten) -> None:
         )
 
 
-def answer_forgotten(session: Session, memory: Memory, reply: Forgotten) -> None:
+def answer_forgotten(
+    session: Session, memory: Memory, reply: Forgotten, *, soft: bool = False, named: Sequence[str] = ()
+) -> None:
+    """Print the receipt; say first which of the ids that were named are those of nothing."""
+    missing = sorted(set(named) - set(reply.forgotten))
+    if missing and (
+        reply.dry_run or soft or reply.certificate
+    ):  # else it is the replay of a key, which names none
+        complain(f"not found: {', '.join(missing)}")
     if session.as_json:
         from perdure.contract.wire import forgotten_object  # noqa: PLC0415 - only where it is printed
 
@@ -150,7 +163,7 @@ def answer_forgotten(session: Session, memory: Memory, reply: Forgotten) -> None
         screen.line(f"{count_of(len(reply.forgotten))} would go. Nothing was changed.")
         _show_derived(screen, memory, reply)
         return
-    screen.line(f"{count_of(len(reply.forgotten))} forgotten.")
+    screen.line(f"{count_of(len(reply.forgotten))} {'hidden; restore brings back' if soft else 'forgotten'}.")
     _show_derived(screen, memory, reply)
     if reply.purged:
         screen.line("The store was rewritten without them.")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 import typer
 
 from perdure.cli.arguments import HELP, Command
-from perdure.cli.failures import complain
+from perdure.cli.failures import Failed, complain
 from perdure.errors import InvalidRequest
 
 if TYPE_CHECKING:
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from perdure.store import Memory, Store
 
 EPHEMERAL = ":memory:"
+SECRET_BYTES = 32
+SECRET_FILE_BYTES_MAX = 128
 OF_A_STORE = ("store.lock", "gen-", "journal.", "journal-")  # how names of a store's files begin
 ABSENT = "there is no store there yet; remember or import makes one"
 
@@ -50,6 +52,15 @@ KeyFileOption = Annotated[
         "PERDURE_KEY_FILE, or the passphrase in PERDURE_KEY.",
     ),
 ]
+SecretFileOption = Annotated[
+    str | None,
+    typer.Option(
+        "--secret-file",
+        metavar="FILE",
+        help="A file of yours alone with the secret of a store that keeps none itself: 32 bytes, or 64 hex "
+        "digits. Without it PERDURE_SECRET_FILE.",
+    ),
+]
 BackendOption = Annotated[
     str | None,
     typer.Option(
@@ -70,6 +81,7 @@ class Common:
     scope: str | None = None
     config: str | None = None
     key_file: str | None = None
+    secret_file: str | None = None
     backend: str | None = None
     as_json: bool = False
 
@@ -81,6 +93,7 @@ class Common:
             other.scope if self.scope is None else self.scope,
             other.config if self.config is None else self.config,
             other.key_file if self.key_file is None else self.key_file,
+            other.secret_file if self.secret_file is None else self.secret_file,
             other.backend if self.backend is None else self.backend,
             self.as_json or other.as_json,
         )
@@ -96,6 +109,7 @@ class Session:
     as_json: bool
     config: MemoryConfig = field(repr=False)
     key: str | Path | None = field(repr=False, default=None)  # a passphrase, or the file of a key
+    secret: bytes | None = field(repr=False, default=None)
     backend: Any = None  # as told; opening a store judges it
 
     def has_store(self) -> bool:
@@ -114,22 +128,32 @@ class Session:
             return True
 
     @contextmanager
-    def store(self, *, writes: bool = False) -> Iterator[Store]:
-        """Open the store; where there is none, a command that only reads sees an empty one and makes none."""
+    def store(self, *, writes: bool = False, changes: bool = False) -> Iterator[Store]:
+        """Open the store; where there is none, a command that only reads sees an empty one and makes none.
+
+        Args:
+            writes: make the store where there is none.
+            changes: the command changes what is there, and fails where there is nothing.
+
+        Raises:
+            Failed: there is nothing to change.
+        """
         from perdure.store import Store  # noqa: PLC0415 - help and usage errors must not wait for it
 
         absent = not writes and not self.has_store()
+        if absent and changes:
+            raise Failed(f"{ABSENT}: {self.place}")
         place = EPHEMERAL if absent else self.place
         # What is only in memory has nothing to encrypt, also where the environment holds a key for other stores.
-        key, backend = (None, None) if place == EPHEMERAL else (self.key, self.backend)
-        with Store.open(place, key=key, backend=backend) as store:
+        options: dict[str, Any] = {"key": self.key, "secret": self.secret, "backend": self.backend}
+        with Store.open(place, **({} if place == EPHEMERAL else options)) as store:
             yield store
         if absent:
-            complain(ABSENT)
+            complain(f"{ABSENT}: {self.place}")
 
     @contextmanager
-    def memory(self, *, writes: bool = False) -> Iterator[Memory]:
-        with self.store(writes=writes) as store:
+    def memory(self, *, writes: bool = False, changes: bool = False) -> Iterator[Memory]:
+        with self.store(writes=writes, changes=changes) as store:
             yield store.memory(self.principal, self.scope, config=self.config)
 
 
@@ -137,19 +161,18 @@ def session_of(common: Common) -> Session:
     """Return the session that the options and the environment describe.
 
     Raises:
-        InvalidRequest: the configuration cannot be read or is wrong, --store, --config or --key-file is empty,
-            or the key is told twice.
+        InvalidRequest: the configuration cannot be read or is wrong, one of the options that name
+            a file is empty, the secret's file holds none, or the key is told twice.
     """
-    for name in ("store", "config", "key_file"):
+    for name in ("store", "config", "key_file", "secret_file"):
         if getattr(common, name) == "":
             option = name.replace("_", "-")
             raise InvalidRequest(f"--{option} is empty; name one, or leave the option out", field=name)
     place = common.store or os.environ.get("PERDURE_STORE") or str(default_store())
     config = common.config or os.environ.get("PERDURE_CONFIG")
-    key = _key(common.key_file)
-    return Session(
-        place, common.principal, common.scope, common.as_json, _read_config(config), key, common.backend
-    )
+    key, secret = _key(common.key_file), _secret(common.secret_file)
+    names = common.principal, common.scope, common.as_json
+    return Session(place, *names, _read_config(config), key, secret, common.backend)
 
 
 def _key(key_file: str | None) -> str | Path | None:
@@ -162,6 +185,27 @@ def _key(key_file: str | None) -> str | Path | None:
     if key_file or named:
         return Path(key_file or named or "")
     return passphrase or None
+
+
+def _secret(secret_file: str | None) -> bytes | None:
+    named = secret_file or os.environ.get("PERDURE_SECRET_FILE")
+    if not named:
+        return None
+    from perdure.log.disk import read_private  # noqa: PLC0415 - only where there is a secret to read
+
+    content = read_private(Path(named), SECRET_FILE_BYTES_MAX, what="the secret's file", field="secret_file")
+    if len(content) == SECRET_BYTES:
+        return content
+    try:
+        secret = bytes.fromhex(content.decode("ascii").strip())
+    except ValueError:  # without its cause, which carries what is in the file
+        secret = b""
+    if len(secret) != SECRET_BYTES:
+        raise InvalidRequest(
+            f"the secret's file must hold {SECRET_BYTES} bytes, or {2 * SECRET_BYTES} hex digits",
+            field="secret_file",
+        )
+    return secret
 
 
 def default_store() -> Path:
@@ -197,6 +241,7 @@ def shared_options(  # noqa: PLR0913 - the group's callback: the same options, b
     scope: ScopeOption = None,
     config: ConfigOption = None,
     key_file: KeyFileOption = None,
+    secret_file: SecretFileOption = None,
     backend: BackendOption = None,
     as_json: JsonFlag = False,
     version: Annotated[bool, typer.Option("--version", help="Print the version, and stop.")] = False,
@@ -204,7 +249,7 @@ def shared_options(  # noqa: PLR0913 - the group's callback: the same options, b
     if version:
         _print_version(as_json=as_json)
         raise typer.Exit
-    ctx.obj = Common(store, principal, scope, config, key_file, backend, as_json)
+    ctx.obj = Common(store, principal, scope, config, key_file, secret_file, backend, as_json)
     if ctx.invoked_subcommand is None:
         typer.echo(ctx.get_help())
         raise typer.Exit(2)

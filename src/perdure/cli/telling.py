@@ -132,7 +132,7 @@ def correct(  # noqa: PLR0913 - one parameter per option
     }
     changes = _changes(given, clear or [])
     words = o.text_of(new_text)
-    with session.memory(writes=True) as memory:
+    with session.memory(changes=True) as memory:
         reply = memory.correct(
             words,
             id=id_,
@@ -155,7 +155,7 @@ def end(
 ) -> None:
     """Say that a fact holds no longer, with nothing in its place."""
     moment = o.instant(at, "at")
-    with session.memory(writes=True) as memory:
+    with session.memory(changes=True) as memory:
         fact = memory.end(id_, at=moment, reason=reason, idempotency_key=idempotency_key)
     _show(session, fact)
 
@@ -164,7 +164,7 @@ def retract(
     session: Session, id_: o.IdArgument, *, reason: o.Reason = None, idempotency_key: o.IdempotencyKey = None
 ) -> None:
     """Say that a fact was never true."""
-    with session.memory(writes=True) as memory:
+    with session.memory(changes=True) as memory:
         fact = memory.retract(id_, reason=reason, idempotency_key=idempotency_key)
     _show(session, fact)
 
@@ -190,7 +190,7 @@ def annotate(  # noqa: PLR0913 - one parameter per option
         "metadata": o.json_object(metadata, "metadata"),
     }
     changes = _changes(given, clear or [])
-    with session.memory(writes=True) as memory:
+    with session.memory(changes=True) as memory:
         fact = memory.annotate(id_, idempotency_key=idempotency_key, **changes)
     _show(session, fact)
 

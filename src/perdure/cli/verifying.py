@@ -60,7 +60,7 @@ def _verify(session: Session, *, quick: bool) -> None:
     from perdure.verifying import verify  # noqa: PLC0415 - help must not wait for it
 
     with progress_bar("verifying") as progress:
-        found = verify(session.place, quick=quick, key=session.key, progress=progress)
+        found = verify(session.place, quick=quick, key=session.key, secret=session.secret, progress=progress)
     counts = {"spaces": found.spaces, "records": found.records}
     if session.as_json:
         print_json({"ok": found.ok, **counts, "findings": _objects(found.findings)})
@@ -91,7 +91,7 @@ def _salvage(session: Session, out: str) -> None:
     from perdure.salvaging import salvage  # noqa: PLC0415 - help must not wait for it
 
     with progress_bar("salvaging") as progress:
-        saved = salvage(session.place, out, key=session.key, progress=progress)
+        saved = salvage(session.place, out, key=session.key, secret=session.secret, progress=progress)
     if session.as_json:
         counts = {"spaces": saved.spaces, "records": saved.records, "facts": saved.facts}
         print_json(

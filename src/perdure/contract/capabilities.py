@@ -38,7 +38,7 @@ class Features(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     supersession: bool = True
     explain: bool = True
     history: bool = True
-    purge: bool = False
+    purge: bool = True
     consolidation: bool = True
     embeddings: bool = False
     embedding_dimension: int | None = None

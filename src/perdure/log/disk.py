@@ -86,6 +86,29 @@ def check_private(path: Path) -> None:
         )
 
 
+def read_private(path: Path, bytes_max: int, *, what: str, field: str) -> bytes:
+    """Return at most bytes_max + 1 bytes of a file that nobody but its owner may read: a key, a secret.
+
+    Raises:
+        InvalidRequest: of this field; it cannot be read, or others may read it. Nothing of it is shown.
+    """
+    try:
+        with path.open("rb") as file:
+            # Of the file that is open: another may take its name meanwhile.
+            mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
+            content = file.read(bytes_max + 1)
+    except (OSError, ValueError) as error:
+        told = getattr(error, "strerror", None) or "no file can have this name"
+        raise InvalidRequest(
+            f"{what} cannot be read ({told}): check its name and its owner", field=field
+        ) from error
+    if os.name == "posix" and mode & 0o077:
+        raise InvalidRequest(
+            f"{what} has mode {mode:04o}: nobody but its owner may read it. Run chmod 600 on it", field=field
+        )
+    return content
+
+
 def open_private(path: Path) -> int:
     """Open a file that SQLite never opens, creating it with mode 0600; return its descriptor."""
     return os.open(path, os.O_CREAT | os.O_RDWR | _BINARY, 0o600)

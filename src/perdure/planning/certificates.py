@@ -150,7 +150,8 @@ def _certify(log: Log, operation: Operation, removed: Removed, at: int, steps: S
 def contradictions(log: Log, certificate: Certificate, progress: Progress | None = None) -> Iterator[Finding]:
     """Yield what in the store, as it is now, does not agree with the certificate; nothing when all does.
 
-    Reads every record of the store. Facts that were told again after the erasure are named as such.
+    Reads every record of the store. Facts that were told again after the erasure are named as such. An
+    erasure whose last step still waits is finished, if nothing is in its way any more.
 
     Raises:
         InvalidRequest: it is no Certificate.
@@ -172,7 +173,9 @@ def contradictions(log: Log, certificate: Certificate, progress: Progress | None
             "store was put in place"
         )
     if Step("rewritten", False) in certificate.steps and log.epoch() <= certificate.epoch:
-        yield Finding("the purge that was asked for has not been done: purge, then check this certificate again")
+        yield Finding(
+            "the purge that was asked for has not been done: purge, then check this certificate again"
+        )
     if log.scrub_pending() and not log.scrub():
         yield Finding(
             "the erasure is not finished: a reader keeps its last step; ask again when it has ended"
@@ -230,7 +233,11 @@ def _store_digest(secret: bytes) -> str:
 def _is_sealed(secret: bytes, certificate: Certificate) -> bool:
     try:
         return _same(certificate.seal, _seal(secret, certificate))
-    except (UnicodeEncodeError, TypeError, AttributeError):  # half of a surrogate pair, or what is no text at all
+    except (
+        UnicodeEncodeError,
+        TypeError,
+        AttributeError,
+    ):  # half of a surrogate pair, or what is no text at all
         return False
 
 

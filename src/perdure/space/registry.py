@@ -62,6 +62,8 @@ class Registry:
         Only a writer keeps snapshots of what it drops: a read does not write.
         """
         with self._lock:
+            if self._spaces.get(active.namespace) is not active:
+                return  # a handle kept one that was erased: the name is another's now
             before = self._loaded.pop(active.namespace, None)
             self._total += active.memory_bytes - (0 if before is None else before.size_bytes)
             self._loaded[active.namespace] = _Loaded(active, active.memory_bytes)

@@ -230,6 +230,10 @@ def _item(item: ItemFields) -> ReceiptItem:
 
 def _use(line: UseLine) -> UseRecord:
     context = _bytes(line.context, "context")
+    if len(context) not in (0, DIGEST_BYTES):  # it stays when a fact of it is forgotten, so it may be no text
+        raise InvalidRequest(
+            f"context must be empty, or {DIGEST_BYTES} bytes in hexadecimal: a digest", field="context"
+        )
     return UseRecord(_numbers(line.facts, "facts"), context, _moment(line.recorded_at, "recordedAt"))
 
 

@@ -14,7 +14,7 @@ import os
 import stat
 import tempfile
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -23,6 +23,8 @@ from typing import BinaryIO, NamedTuple
 import msgspec
 
 from perdure.errors import Busy, Corrupt, InvalidRequest, Moved, NotFound, StorageFull, Unavailable
+from perdure.log.disk import overwrite
+from perdure.log.places import checked_path, is_store
 from perdure.log.protocol import Entry, Head, Log, Progress
 from perdure.log.records import BlockRecord, FactRecord, Record, SpaceRecord, decode
 from perdure.model.namespace import Namespace
@@ -113,7 +115,7 @@ def _lines(log: Log, cut: _Cut, total: _Total, asked: Asked) -> Iterator[bytes]:
 
 
 def export_to(
-    log: Log, path: Path, asked: Asked, *, force: bool = False, progress: Progress | None = None
+    log: Log, path: str | Path, asked: Asked, *, force: bool = False, progress: Progress | None = None
 ) -> Exported:
     """Write an export into a file, whole or not at all; arguments and errors as in `export`.
 
@@ -121,16 +123,17 @@ def export_to(
     when they are on the disk. Whatever fails, what stood there is as it was.
 
     Args:
-        path: a new file.
+        path: a new file, in no store's directory.
         force: write over a file that is there. A link, a folder or a device is never written to.
 
     Raises:
-        InvalidRequest: the path is taken.
+        InvalidRequest: the path is none, is taken, or lies within a store.
         StorageFull, Unavailable: it cannot be written.
     """
-    _check_target(path, force=force)
+    target, force = checked_path(path), checked_flag(force, "force")
+    _check_target(target, force=force)
     with _outside():
-        descriptor, name = tempfile.mkstemp(prefix=".perdure-", suffix=".partial", dir=path.parent)
+        descriptor, name = tempfile.mkstemp(prefix=".perdure-", suffix=".partial", dir=target.parent)
     partial = Path(name)
     try:
         with _outside(), os.fdopen(descriptor, "w+b") as stream:  # closing it writes too
@@ -138,10 +141,12 @@ def export_to(
             stream.flush()
             os.fsync(stream.fileno())
         # What came into being meanwhile is somebody's as well.
-        _check_target(path, force=force)
+        _check_target(target, force=force)
         with _outside():
-            partial.replace(path)
+            partial.replace(target)
     finally:
+        with suppress(OSError):  # of a failed export: what made it fail is what is told
+            overwrite(partial)
         partial.unlink(missing_ok=True)
     return done
 
@@ -334,6 +339,14 @@ def _spool() -> Iterator[BinaryIO]:
 
 
 def _check_target(path: Path, *, force: bool) -> None:
+    with _outside():
+        folder = Path(os.path.realpath(path.parent))
+        is_within = any(map(is_store, (folder, *folder.parents)))
+    if is_within:
+        raise InvalidRequest(
+            "path lies within a store, where a purge would not find what it must erase: give another",
+            field="path",
+        )
     try:
         mode = path.lstat().st_mode
     except OSError:

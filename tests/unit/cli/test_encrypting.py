@@ -9,6 +9,7 @@ from perdure.cli.main import main
 from unit.cli.command_line import remember, texts
 
 KEY = bytes(range(1, 33))
+SECRET = bytes(range(100, 132))
 WORDS = "some words that open it"
 
 
@@ -19,7 +20,7 @@ def key_file(tmp_path):
 
 @pytest.fixture(autouse=True)
 def no_key_of_the_environment(monkeypatch):
-    for name in ("PERDURE_KEY", "PERDURE_KEY_FILE"):
+    for name in ("PERDURE_KEY", "PERDURE_KEY_FILE", "PERDURE_SECRET_FILE"):
         monkeypatch.delenv(name, raising=False)
 
 
@@ -150,3 +151,32 @@ def test_no_option_takes_a_key_itself(capsys):
     shown = capsys.readouterr().out
     assert "--key-file" in shown
     assert "--key " not in shown
+
+
+@pytest.mark.parametrize("content", [SECRET, SECRET.hex().encode() + b"\n"], ids=["bytes", "hex"])
+@pytest.mark.parametrize("by_environment", [False, True])
+def test_a_store_whose_secret_is_kept_outside_is_opened_with_its_file(
+    run, store_path, tmp_path, monkeypatch, content, by_environment
+):
+    with Store.open(store_path, secret=SECRET) as store:
+        store.memory().remember("The kettle is blue")
+    assert "secret" in run("recall", "kettle", "--json").error["message"]
+    file = tmp_path / "secret"
+    file.write_bytes(content)
+    file.chmod(0o600)
+    option = () if by_environment else ("--secret-file", str(file))
+    if by_environment:
+        monkeypatch.setenv("PERDURE_SECRET_FILE", str(file))
+    assert texts(run("list", "--json", *option)) == ["The kettle is blue"]
+    assert run("verify", *option).code == 0
+
+
+@pytest.mark.parametrize(("content", "mode"), [(b"short", 0o600), (SECRET, 0o644)], ids=["short", "readable"])
+def test_a_secret_that_is_none_or_that_others_may_read_is_refused(run, tmp_path, content, mode):
+    file = tmp_path / "secret"
+    file.write_bytes(content)
+    file.chmod(mode)
+    outcome = run("list", "--json", "--secret-file", str(file))
+    assert outcome.code == 2
+    assert outcome.error["field"] == "secretFile"
+    assert "short" not in outcome.error["message"]

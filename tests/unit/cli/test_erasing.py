@@ -78,8 +78,11 @@ def test_erase_needs_a_principal_and_the_one_without_a_name_is_named_by_an_empty
 
 def test_erasing_a_principal_whom_nobody_knows_erases_nothing_and_does_not_ask(told):
     outcome = told("erase", "--principal", "Ann", "--json")
-    assert (outcome.code, outcome.json["spaces"], outcome.json["facts"]) == (0, [], 0)
+    assert (outcome.code, outcome.error["code"]) == (1, "failed")
+    assert "no memory of that name" in outcome.error["message"]
     assert len(spaces(told)) == 4
+    shown = told("erase", "--principal", "Ann", "--json", "--dry-run")
+    assert (shown.code, shown.json["spaces"], shown.json["facts"]) == (0, [], 0)
 
 
 def test_purge_says_how_much_it_left_out(told):
@@ -169,7 +172,9 @@ def test_a_certificate_that_the_full_disk_did_not_take_is_shown(told, tmp_path, 
         outcome = told(*DONE["forget"], "--certificate", str(file), "--json")
     assert (outcome.code, outcome.error["code"]) == (1, "failed")
     assert "No space left on device" in outcome.err
-    shown = outcome.err.splitlines()[-2].removeprefix("perdure: the certificate: ")
+    shown = next(line for line in outcome.err.splitlines() if "the certificate: " in line).removeprefix(
+        "perdure: the certificate: "
+    )
     assert read_certificate(json.loads(shown)) == read_certificate(outcome.json)
     assert not file.exists()
     assert texts(told("list", "--json")) == []

@@ -165,3 +165,25 @@ def test_include_derived_takes_along_what_was_made_from_what_goes(run, merged, a
     told = run("forget", "a", "--include-derived", *asked, "--json", stdin="y\n").json
     assert (told["forgotten"], told["derived"]) == (sorted(["a", merged]), [])
     assert texts(run("list", "--json")) == ["fact b"]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("forget", "--all", "--yes"), ("restore", "a"), ("unblock", "a"), ("end", "a"), ("retract", "a"),
+        ("annotate", "a", "--tag", "t"), ("correct", "new", "--id", "a"), ("apply-forgetting", "--apply", "--yes"),
+        ("consolidate", "--apply", "--yes"),
+    ],
+    ids=lambda command: command[0],
+)  # fmt: skip
+def test_what_changes_a_store_makes_none(run, store_path, command):
+    outcome = run(*command, "--json")
+    assert (outcome.code, outcome.error["code"]) == (1, "failed")
+    assert str(store_path) in outcome.error["message"]
+    assert not store_path.exists()
+
+
+def test_ids_of_nothing_are_named(run):
+    remember(run, "Alice lives in Paris", "--id", "a")
+    outcome = run("forget", "a", "b", "c", "--yes")
+    assert (outcome.code, outcome.err) == (0, "perdure: not found: b, c\n")

@@ -108,6 +108,7 @@ def test_clear_names_the_fields_that_it_knows(run):
 
 
 def test_a_correction_of_nothing_is_not_found_and_of_several_a_conflict(run):
+    remember(run, "a blue roof")
     assert run("correct", "y", "--text", "nothing like it", "--json").error["code"] == "not_found"
     ids = {remember(run, "a red door"), remember(run, "a red wall")}
     outcome = run("correct", "y", "--containing", "red", "--json")

@@ -14,7 +14,7 @@ ANN = Namespace("ann")
 def use(store, *numbers, at):
     """Record that facts were used, as the space's own writer does."""
     space = Space(store.log, ANN, Settings("english.v1", 0.9, 0.4), store.clock)
-    space.write(lambda draft: draft.add(UseRecord(numbers, b"\x01\x02", at)))
+    space.write(lambda draft: draft.add(UseRecord(numbers, b"\x01\x02" * 8, at)))
 
 
 def uses(store):

@@ -5,13 +5,12 @@ What is wrong with a key is told without showing any of it.
 
 from __future__ import annotations
 
-import os
 import re
-import stat
 from collections.abc import Callable
 from pathlib import Path
 
 from perdure.errors import InvalidRequest
+from perdure.log.disk import read_private
 from perdure.log.sqlite.ciphers import PAGE_KEY_BYTES, Key
 
 KeyForm = bytes | str | Path | Callable[[], bytes | str]
@@ -63,7 +62,7 @@ def _passphrase(text: str) -> Key:
 
 
 def _from_file(path: Path) -> Key:
-    content = _read(path)
+    content = read_private(path, FILE_BYTES_MAX, what="the key file", field="key")
     if len(content) == PAGE_KEY_BYTES:
         return Key(content, is_passphrase=False)
     if _HEX.fullmatch(content):
@@ -81,22 +80,6 @@ def _from_file(path: Path) -> Key:
     if not text:
         raise _wrong("the key file is empty: write a key or a passphrase into it")
     return _passphrase(text)
-
-
-def _read(path: Path) -> bytes:
-    try:
-        with path.open("rb") as file:
-            # Of the file that is open: another may take its name meanwhile.
-            mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
-            content = file.read(FILE_BYTES_MAX + 1)
-    except (OSError, ValueError) as error:
-        told = getattr(error, "strerror", None) or "no file can have this name"
-        raise _wrong(f"the key file cannot be read ({told}): check its name and its owner") from error
-    if os.name == "posix" and mode & 0o077:
-        raise _wrong(
-            f"the key file has mode {mode:04o}: nobody but its owner may read it. Run chmod 600 on it"
-        )
-    return content
 
 
 def _wrong(message: str) -> InvalidRequest:
