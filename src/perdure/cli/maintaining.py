@@ -10,7 +10,7 @@ from perdure.cli import options as o
 from perdure.cli.erasing import CertificateOption, PurgeFlag, certificate_file
 from perdure.cli.failures import Failed
 from perdure.cli.previews import ask, count_of, show_leaving
-from perdure.cli.removing import DerivedFlag, answer_forgotten, ask_to_forget
+from perdure.cli.removing import ChainFlag, DerivedFlag, answer_forgotten, ask_to_forget
 from perdure.cli.screen import Screen, print_json
 from perdure.cli.session import Session, command
 
@@ -30,9 +30,7 @@ def add_to(app: typer.Typer) -> None:
 def apply_forgetting(  # noqa: PLR0913 - one parameter per option
     session: Session,
     *,
-    include_chain: Annotated[
-        bool, typer.Option("--include-chain", help="Every version joined to them as well.")
-    ] = False,
+    include_chain: ChainFlag = False,
     include_derived: DerivedFlag = False,
     apply: Apply = False,
     purge: PurgeFlag = False,

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 Ids = Annotated[list[str] | None, typer.Argument(metavar="[ID]...", help="The facts' ids.")]
 
+ChainFlag = Annotated[bool, typer.Option("--include-chain", help="Every version joined to them as well.")]
 DerivedFlag = Annotated[
     bool, typer.Option("--include-derived", help="What a consolidation made from them as well.")
 ]
@@ -54,9 +55,7 @@ def forget(  # noqa: PLR0913 - one parameter per option
         str | None, typer.Option("--filter", metavar="JSON", help="All that this filter matches.")
     ] = None,
     all_: Annotated[bool, typer.Option("--all", help="All facts of this memory.")] = False,
-    include_chain: Annotated[
-        bool, typer.Option("--include-chain", help="Every version joined to them as well.")
-    ] = False,
+    include_chain: ChainFlag = False,
     include_derived: DerivedFlag = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would go, and stop.")] = False,
     soft: Annotated[bool, typer.Option("--soft", help="Hide instead of erase; restore brings back.")] = False,
