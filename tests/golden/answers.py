@@ -34,13 +34,18 @@ def answers(store: Store) -> dict[str, Any]:
 
 
 def without_the_feed(told: dict[str, Any]) -> dict[str, Any]:
-    """Return the answers that survive a purge: the feed starts anew, records and cursors are others."""
+    """Return the answers that survive a purge: the feed starts anew, and records are others."""
     return {
         "stats": {name: value for name, value in told["stats"].items() if name != "records"},
         "spaces": [
             {name: value for name, value in space.items() if name != "changes"} for space in told["spaces"]
         ],
     }
+
+
+def without_cursor(part: dict[str, Any]) -> dict[str, Any]:
+    """Return a part of the feed without its cursor, which is for the build alone that gave it."""
+    return {name: value for name, value in part.items() if name != "cursor"}
 
 
 def _answers_of(store: Store, name: Namespace) -> dict[str, Any]:
@@ -78,7 +83,7 @@ def _answers_of(store: Store, name: Namespace) -> dict[str, Any]:
             None if text is None else [text.id, text.text, text.metadata, text.version] for text in texts
         ],
         "units": [[hit.id, hit.unit, hit.text, hit.score] for hit in documents.search("kettle ledger")],
-        "changes": [changes_object(part) for part in changes],
+        "changes": [without_cursor(changes_object(part)) for part in changes],
     }
 
 

@@ -7,7 +7,7 @@ import shutil
 
 import pytest
 
-from golden.answers import answers, open_at_now, without_the_feed
+from golden.answers import answers, open_at_now, without_cursor, without_the_feed
 from perdure import Blocked, Conflict, ManualClock, Store
 from perdure.log.records import Record, decode
 from source_tree import ROOT
@@ -25,7 +25,10 @@ def kept(request):
 
 @pytest.fixture
 def expected(kept):
-    return json.loads((kept / "expected.json").read_text(encoding="utf-8"))
+    told = json.loads((kept / "expected.json").read_text(encoding="utf-8"))
+    for space in told["spaces"]:
+        space["changes"] = [without_cursor(part) for part in space["changes"]]
+    return told
 
 
 @pytest.fixture
