@@ -47,6 +47,8 @@ class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     texts: tuple[str, ...]
     steps: tuple[Step, ...]
     pending: bool  # a step is not done yet; the next operation on the store takes it
-    backups: tuple[datetime, ...]  # every copy that was noted and may hold the facts; () where there were none
+    backups: tuple[
+        datetime, ...
+    ]  # every copy that was noted and may hold the facts; () where there were none
     outside: tuple[str, ...] = OUTSIDE_REACH
     seal: str = ""
