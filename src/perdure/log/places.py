@@ -57,7 +57,7 @@ def checked_target(store: Path, directory: object, field: str = "directory") -> 
             f"{field} lies within the store, where a purge would not find what it must erase: give another",
             field=field,
         )
-    if any(map(_is_store, target.parents)):
+    if any(map(is_store, target.parents)):
         raise InvalidRequest(
             f"{field} lies within another store, and would go with it: give another", field=field
         )
@@ -74,7 +74,8 @@ def taken_target(field: str = "directory") -> InvalidRequest:
     )
 
 
-def _is_store(place: Path) -> bool:
+def is_store(place: Path) -> bool:
+    """Whether a store lies in this directory; as far as a look tells, which changes nothing."""
     if (place / "journal.current").exists():
         return True
     return (place / "store.lock").exists() and any(place.glob("gen-*.db"))

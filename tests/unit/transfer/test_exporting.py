@@ -176,6 +176,33 @@ def test_an_export_writes_over_nothing_unless_told_and_then_whole_or_not_at_all(
     assert path.read_text().startswith('{"format":"perdure-export"')
 
 
+@pytest.mark.parametrize("backend", ["sqlite", "journal"])
+@pytest.mark.parametrize("force", [True, False])
+def test_no_export_is_written_into_a_store(tmp_path, backend, force):
+    place = tmp_path / "store"
+    with Store.open(place, backend=backend, **OPTIONS) as store:
+        store.memory().remember("one", id="a")
+        (tmp_path / "link").symlink_to(place)
+        (place / "inner").mkdir()
+        before = sorted(os.listdir(place))
+        for path in (place / before[0], place / "new", tmp_path / "link" / "new", place / "inner" / "new"):
+            with pytest.raises(InvalidRequest, match="within a store") as refused:
+                store.export(path, force=force)
+            assert refused.value.field == "path"
+        with Store.open(":memory:") as other, pytest.raises(InvalidRequest, match="within a store"):
+            other.export(place / "new", force=force)
+        assert sorted(os.listdir(place)) == before
+    with Store.open(place, **OPTIONS) as store:
+        assert store.memory().get("a") is not None
+
+
+@pytest.mark.parametrize("path", [5, None, b"bytes", "", "a\0b", "\udcff"])
+def test_what_is_no_path_is_refused_as_such(store, path):
+    with pytest.raises(InvalidRequest) as refused:
+        store.export(path)
+    assert refused.value.field == "path"
+
+
 def test_what_holds_nothing_cannot_be_asked_for(store):
     store.memory("ann").remember("one")
     with pytest.raises(NotFound, match="1 of the 2 spaces"):
