@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+
+from pyroaring import BitMap
 
 from perdure.errors import Busy, Corrupt, InvalidRequest, Moved, Unavailable
 from perdure.log.protocol import ADVICE, Entry, Finding, Head, Log, Progress
@@ -135,6 +138,9 @@ class _Replay:
     covered: set[int] = field(default_factory=set)
     gone: bool = False
     ahead: list[tuple[int, int]] = field(default_factory=list)  # (fact, seq): named before it was met
+    removed: BitMap = field(default_factory=BitMap)  # facts
+    owners: array[int] = field(default_factory=lambda: array("q"))  # facts, and at the same places the seqs
+    owned: array[int] = field(default_factory=lambda: array("q"))  # of records that are erased with them
 
     def findings(self, *, snapshots: bool) -> Iterator[Finding]:
         head = self.log.head(self.number)
@@ -185,6 +191,7 @@ class _Replay:
         elif isinstance(record, RemovalRecord):
             self.next_number = max(self.next_number, record.units)
             self.covered.update(record.seqs)
+            self.removed.update(number for number in record.numbers if number >= 0)
             left = set(record.seqs) - self.holes
             if left:
                 yield self._finding(f"was to be erased by record {seq}, but is still there", min(left))
@@ -192,6 +199,9 @@ class _Replay:
             self.gone = True
         elif isinstance(record, LinkRecord) and record.newer == record.older:
             yield self._finding("links a fact to itself", seq)
+        for number in _owners(record):
+            self.owners.append(number)
+            self.owned.append(seq)
         self.ahead += [(number, seq) for number in _named(record) if not 0 <= number < self.next_number]
 
     def _see_ends(self, head: Head) -> Iterator[Finding]:
@@ -212,6 +222,9 @@ class _Replay:
         for number, seq in self.ahead:
             if not 0 <= number < self.next_number:
                 yield self._finding(f"names fact {number}, which there never was", seq)
+        for number, seq in zip(self.owners, self.owned, strict=True):
+            if number in self.removed:
+                yield self._finding(f"tells of fact {number}, which was forgotten", seq)
 
     def _apply(self) -> None:
         if self.state is not None:
@@ -246,6 +259,15 @@ class _Replay:
 
 def _ascend(places: Sequence[int]) -> bool:
     return len(places) == 2 or all(a < b for a, b in pairwise(places))
+
+
+def _owners(record: Record) -> Iterable[int]:
+    """Return the facts with which the record is erased when one of them is forgotten."""
+    if isinstance(record, EndRecord | AnnotationRecord):
+        return (record.number,)
+    if isinstance(record, ReceiptRecord):
+        return [item.number for item in record.items]
+    return ()
 
 
 def _named(record: Record) -> Iterable[int]:
