@@ -14,6 +14,7 @@ from crash.children import find_texts
 from perdure.errors import InvalidRequest, PerdureError, StorageFull, Unavailable
 from perdure.log.journal import JournalLog, is_journal, open_journal
 from perdure.log.protocol import Batch
+from perdure.log.sqlite import SqliteLog
 
 CALLS = ("open", "write", "fsync", "replace", "unlink", "ftruncate")
 STEPS_MAX = 100
@@ -287,4 +288,22 @@ def test_a_backup_within_the_journal_is_refused(filled, tmp_path):
     for target in (place, place / "inner", tmp_path / "store" / ".." / "store"):
         with pytest.raises(InvalidRequest, match="within"):
             log.backup(target)
+    log.close()
+
+
+@pytest.mark.parametrize("name", ["a\0b", "\udcff"])
+def test_a_backup_of_a_name_that_no_file_can_have_is_refused(filled, tmp_path, name):
+    log = JournalLog.open(shutil.copytree(filled, tmp_path / "store"))
+    with pytest.raises(InvalidRequest, match="directory has a character"):
+        log.backup(tmp_path / name)
+    log.close()
+
+
+@pytest.mark.parametrize("kind", [JournalLog, SqliteLog])
+def test_a_backup_within_another_store_is_refused(filled, tmp_path, kind):
+    kind.open(tmp_path / "other").close()
+    log = JournalLog.open(shutil.copytree(filled, tmp_path / "store"))
+    with pytest.raises(InvalidRequest, match="within another store"):
+        log.backup(tmp_path / "other" / "copy")
+    assert not (tmp_path / "other" / "copy").exists()
     log.close()

@@ -50,6 +50,22 @@ def test_a_secret_that_others_may_read_is_refused(tmp_path, mode):
         SqliteLog.open(tmp_path / "store")
 
 
+@pytest.mark.parametrize("mark", [None, b"", b"1234567", b"123456789"])
+@pytest.mark.parametrize("ahead", [True, False], ids=["", "without its write-ahead log"])
+def test_without_its_whole_mark_a_store_is_damaged_and_is_left_as_it_is(tmp_path, mark, ahead):
+    filled(tmp_path / "store").close()
+    path = tmp_path / "store" / "gen-1.hw"
+    path.unlink()
+    if mark is not None:
+        path.write_bytes(mark)
+    if not ahead:
+        path.with_name("gen-1.db-wal").unlink()
+    for _ in range(2):
+        with pytest.raises(Corrupt, match=r"gen-1\.hw is missing or has not 8 bytes.*salvage.*backup"):
+            SqliteLog.open(tmp_path / "store")
+        assert (path.read_bytes() if path.exists() else None) == mark
+
+
 def test_a_store_keeps_the_secret_it_made(tmp_path):
     log = filled(tmp_path / "store")
     secret = log.secret

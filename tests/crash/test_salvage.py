@@ -17,6 +17,7 @@ from perdure import (
     Namespace,
     NotFound,
     Store,
+    Unavailable,
     WrongKey,
     salvage,
     verify,
@@ -399,3 +400,94 @@ def test_an_older_generation_serves_where_the_newest_holds_nothing(store, out, t
     (store / "gen-2.db").write_bytes(bytes(3 * PAGE))
     assert salvage(store, out).generation == 1
     assert facts(answers(out), HOUSE) == facts(truth, HOUSE)
+
+
+# What store.lock no longer says
+
+
+SEAL_DAMAGES = {
+    "its checksum": "UPDATE cipher SET ck = zeroblob(16)",
+    "its salt": "UPDATE cipher SET salt = x'00'",
+    "its nonce": "UPDATE cipher SET nonce = zeroblob(32)",
+    "its row": "DELETE FROM cipher",
+    "its table": "DROP TABLE cipher",
+    "its version": "PRAGMA user_version=1",
+    "no version": "PRAGMA user_version=0",
+    "the state": "UPDATE state SET ck = zeroblob(16)",
+    "the verifier": "UPDATE state SET verifier = zeroblob(32)",
+    "the state's row": "DELETE FROM state",
+}
+
+
+@pytest.mark.parametrize("damage", SEAL_DAMAGES.values(), ids=SEAL_DAMAGES)
+def test_the_right_key_salvages_whatever_is_damaged_of_the_row_that_recognises_it(tmp_path, out, damage):
+    build(tmp_path / "store", key=KEY)
+    truth = answers(tmp_path / "store", key=KEY)
+    change_lock(tmp_path / "store", damage)
+    for wrong in (b"w" * 32, None):
+        with pytest.raises((WrongKey, Corrupt)):
+            salvage(tmp_path / "store", out, key=wrong)
+        assert not out.exists()
+    saved = salvage(tmp_path / "store", out, key=KEY)
+    assert saved.lost == ()
+    assert verify(out, key=KEY).ok
+    told = answers(out, key=KEY)
+    assert [facts(told, name) for name in NAMES] == [facts(truth, name) for name in NAMES]
+
+
+def test_a_secret_that_was_lost_with_its_seal_is_noted(tmp_path, out):
+    build(tmp_path / "store", key=KEY)
+    change_lock(tmp_path / "store", "UPDATE cipher SET ck = zeroblob(16)")
+    saved = salvage(tmp_path / "store", out, key=KEY)
+    assert ["secret could not be recovered" in note for note in saved.notes] == [True]
+    with Store.open(tmp_path / "other") as other:
+        secret = other.log.secret
+    with pytest.raises(WrongKey, match="another secret"):
+        salvage(tmp_path / "store", tmp_path / "again", key=KEY, secret=secret)
+
+
+def test_a_passphrase_whose_salt_is_lost_is_told_so(tmp_path, out):
+    with Store.open(tmp_path / "store", key="a long passphrase of words") as store:
+        store.memory().remember("The kettle is blue")
+    change_lock(tmp_path / "store", "UPDATE cipher SET ck = zeroblob(16)")
+    with pytest.raises(Corrupt, match="derived from the passphrase"):
+        salvage(tmp_path / "store", out, key="a long passphrase of words")
+
+
+@pytest.mark.parametrize("name", ["gen-1.db", "store.lock"])
+def test_a_newer_format_is_not_guessed_at(store, out, name):
+    change_file(store / name, "PRAGMA user_version=7")
+    with pytest.raises(Unavailable, match=f"{name} has format 7.*upgrade"):
+        salvage(store, out)
+    assert not out.exists()
+
+
+def test_a_lost_mark_is_noted(store, out, truth):
+    (store / "gen-1.hw").unlink()
+    saved = salvage(store, out)
+    assert ["gen-1.hw" in note for note in saved.notes] == [True]
+    assert facts(answers(out), WORK) == facts(truth, WORK)
+
+
+@pytest.mark.parametrize("path", [5, "a\0b", "\udcff", ""])
+def test_what_is_no_path_is_refused_in_either_place(store, out, path):
+    for source, target, named in ((path, out, "path"), (store, path, "out")):
+        with pytest.raises(InvalidRequest) as caught:
+            salvage(source, target)
+        assert caught.value.field == named
+
+
+def test_nothing_is_saved_into_another_store(store, tmp_path):
+    Store.open(tmp_path / "other").close()
+    with pytest.raises(InvalidRequest, match="within another store"):
+        salvage(store, tmp_path / "other" / "out")
+
+
+def change_lock(store, sql):
+    change_file(store / "store.lock", sql)
+
+
+def change_file(path, sql):
+    db = apsw.Connection(str(path))
+    db.execute(sql)
+    db.close()

@@ -9,44 +9,41 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from struct import error as StructError  # noqa: N812 - an exception's name
-from typing import Any, NamedTuple
+from typing import Any
 
 import apsw
 
-from perdure.base.ids import random_secret
-from perdure.errors import Busy, Corrupt, InvalidRequest, WrongKey
+from perdure.errors import Busy, Corrupt
 from perdure.log.digests import ERASED_CHECK, checksum, stored_key
-from perdure.log.protocol import SECRET_BYTES, Entry, Progress
+from perdure.log.protocol import Entry, Progress
 from perdure.log.sqlite import caches
 from perdure.log.sqlite.carving import Carved, FilePages, carved, frames
-from perdure.log.sqlite.ciphers import PLAIN, Cipher, Key
+from perdure.log.sqlite.ciphers import Cipher, Key
 from perdure.log.sqlite.connections import open_generation, open_lock, rows_of, run, see_lock, using
 from perdure.log.sqlite.failures import DriverError, translated
-from perdure.log.sqlite.files import HighWater, StoreFiles
+from perdure.log.sqlite.files import HighWater, StoreFiles, check_mark
 from perdure.log.sqlite.reading import HEADS, parsed_head
-from perdure.log.sqlite.seals import find_seal, replace_cipher, unsealed
-from perdure.log.sqlite.state import State, make_verifier, read_state, write_state
+from perdure.log.sqlite.recovering import WAIT_S, Secrets, find_sealing, find_secrets, find_state
+from perdure.log.sqlite.schema import FORMAT_VERSION, check_version
+from perdure.log.sqlite.seals import (
+    SEALED_VERSION,
+    find_seal,
+    replace_cipher,
+    unsealed,
+)
+from perdure.log.sqlite.state import State, read_state, write_state
 from perdure.log.sqlite.turns import WriterTurn, process_lock
 
-WAIT_S = 5.0
 _NUMBERED = re.compile(r"gen-(\d{1,18})\.db")
-_LOCK_ROW = "SELECT gen, secret, verifier FROM main.state"
 _SPAN = "SELECT rid, space, seq, ck, data FROM main.rec WHERE rid > ? AND rid <= ? ORDER BY rid"
 _ONE = "SELECT data FROM main.rec WHERE rid = ?"
 _LAST = ("SELECT max(rid) FROM main.rec", "SELECT max(rid) FROM main.rec INDEXED BY rec_place")
 _MAIN_HEADS = HEADS.replace("log.", "main.")
 _SPAN_ROWS = 2_000
 _RID_MAX = 1 << 62
-
-
-class Secrets(NamedTuple):
-    """Whose secret the store has, as far as that could be found out."""
-
-    secret: bytes
-    kept: bool  # in the store itself, not outside
-    new: bool  # made now: the old one is lost
 
 
 @dataclass(slots=True)
@@ -250,20 +247,45 @@ def open_remains(
         Corrupt: no generation holds anything that is whole, or what a passphrase is derived with is lost.
     """
     notes: list[str] = []
-    state = _find_state(files, notes)
-    cipher, wrapped = _find_cipher(files, key, state)
-    secrets = _secrets(state, wrapped, secret, notes)
-    for number in _candidates(files, state):
-        remains = Remains(files, number, cipher)
+    state = find_state(files, notes)
+    numbers = _candidates(files, state)
+    sealing = find_sealing(files, key, state, numbers)
+    secrets = find_secrets(state, sealing, secret, notes)
+    for number in numbers:
+        _check_versions(files, number, sealing.cipher)
+        remains = Remains(files, number, sealing.cipher)
         try:
             remains.find(progress)
         except BaseException:  # raised again: nothing stays open
             remains.close()
             raise
         if remains.records:
+            with suppress(Corrupt):
+                check_mark(files.high_water(number))
+                return remains, secrets, notes
+            name = files.high_water(number).name
+            notes.append(f"{name} is missing or damaged: lost records at the end are not noticed")
             return remains, secrets, notes
         remains.close()
-    raise Corrupt("no generation of the store holds a whole record: restore a backup")
+    raise Corrupt(
+        "no generation of the store holds a whole record that can be read"
+        + (" with this key" if sealing.cipher.encrypts else "")
+        + ": restore a backup; if it is encrypted, give its key"
+    )
+
+
+def _check_versions(files: StoreFiles, number: int, cipher: Cipher) -> None:
+    """Raise Unavailable where a newer build wrote the files: what it says was erased may be told in a way of its own."""
+    lock, generation = (
+        partial(see_lock, files, WAIT_S),
+        partial(open_generation, files, number, cipher, WAIT_S),
+    )
+    for path, opened, newest in (
+        (files.lock, lock, SEALED_VERSION),
+        (files.generation(number), generation, FORMAT_VERSION),
+    ):
+        with suppress(*DriverError, Corrupt), using(opened()) as db:
+            check_version(db, "main", path.name, oldest=0, newest=newest)
 
 
 def _candidates(files: StoreFiles, state: State | None) -> list[int]:
@@ -274,73 +296,6 @@ def _candidates(files: StoreFiles, state: State | None) -> list[int]:
         ordered.remove(state.generation)
         ordered.insert(0, state.generation)
     return ordered
-
-
-def _find_state(files: StoreFiles, notes: list[str]) -> State | None:
-    """Return what store.lock says; with a secret only if the verifier beside it proves that secret."""
-    try:
-        with using(see_lock(files, WAIT_S)) as db:
-            with suppress(Corrupt):
-                state = read_state(db)
-                if state.dirty:
-                    notes.append(
-                        "something was being forgotten or purged when the store was last used: look whether it is "
-                        "among what was saved, and forget it again"
-                    )
-                return state
-            rows = rows_of(db, _LOCK_ROW)
-    except DriverError:
-        rows = []
-    notes.append("store.lock is damaged or missing: the newest generation was read")
-    for generation, secret, verifier in rows[:1]:
-        number = generation if type(generation) is int else 0
-        proven = type(secret) is bytes and len(secret) == SECRET_BYTES and make_verifier(secret) == verifier
-        if type(verifier) is bytes and (proven or secret is None):
-            return State(number, False, secret, verifier)
-    return None
-
-
-def _find_cipher(files: StoreFiles, key: Key | None, state: State | None) -> tuple[Cipher, bytes | None]:
-    """Return the cipher, and the secret if it is wrapped under it."""
-    seal, known = None, state is not None
-    try:
-        with using(see_lock(files, WAIT_S)) as db:
-            seal = find_seal(db)
-    except (*DriverError, Corrupt):
-        known = False
-    if known and state is not None:
-        cipher = unsealed(seal, key, state)
-        return cipher, None if seal is None else seal.secret(cipher)
-    if key is None:
-        return PLAIN, None
-    if key.is_passphrase and seal is None:
-        raise Corrupt(
-            "store.lock is damaged, and with it what the key is derived from the passphrase with: restore store.lock "
-            "from a backup"
-        )
-    cipher = key.new_cipher() if seal is None else key.cipher(seal.derivation, seal.salt)
-    return cipher, None
-
-
-def _secrets(state: State | None, wrapped: bytes | None, given: bytes | None, notes: list[str]) -> Secrets:
-    if given is not None:
-        if len(given) != SECRET_BYTES:
-            raise InvalidRequest(f"secret must be {SECRET_BYTES} bytes, got {len(given)}", field="secret")
-        if state is not None and not state.is_of(given):
-            raise WrongKey(
-                "this store was created with another secret: give that one, or none if it keeps its own"
-            )
-        return Secrets(bytes(given), kept=False, new=False)
-    kept = wrapped if wrapped is not None else (None if state is None else state.secret)
-    if kept is not None:
-        return Secrets(kept, kept=True, new=False)
-    if state is not None:
-        raise WrongKey("this store's secret is kept outside it: give it as secret=")
-    notes.append(
-        "the store's secret could not be recovered, so the new store has a new one: idempotency keys that were used "
-        "are not known there"
-    )
-    return Secrets(random_secret(SECRET_BYTES), kept=True, new=True)
 
 
 def keep_secret(directory: Path, key: Key | None, secret: bytes) -> None:

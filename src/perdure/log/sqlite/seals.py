@@ -74,8 +74,11 @@ def find_seal(db: apsw.Connection) -> Seal | None:
         Unavailable: the store uses a cipher that this library does not.
     """
     [(version,)] = list(db.execute("PRAGMA main.user_version"))
-    if version != SEALED_VERSION:
-        return None
+    return read_seal(db) if version == SEALED_VERSION else None
+
+
+def read_seal(db: apsw.Connection) -> Seal:
+    """Return the row of the cipher, whatever version store.lock has; raises as `find_seal` does."""
     try:
         rows = list(db.execute(_WHOLE))
     except apsw.SQLError as error:  # there is no such table
