@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from perdure.errors import Corrupt, InvalidRequest, NotFound
-from perdure.log.journal import find_journal_damage, is_journal, open_journal
+from perdure.log.journal import find_journal_damage, open_journal
 from perdure.log.places import checked_path
 from perdure.log.protocol import Finding, Log, Progress
 from perdure.log.sqlite.keys import KeyForm
@@ -41,17 +41,23 @@ def verify(
     place = checked_path(path)
     try:
         backend = find_backend(place)
-        if backend is None:
-            raise NotFound("there is no store there to verify", field="path")
+    except Corrupt as error:
+        return _damaged(error)
+    if backend is None:
+        raise NotFound("there is no store there to verify", field="path")
+    try:
         log = _open(place, backend, key, secret)
     except Corrupt as error:
-        damage = Finding(error.message, error.space, error.seq)
-        found = tuple(find_journal_damage(place, secret=secret)) if is_journal(place) else ()
-        return Verified(False, found or (damage,), 0, 0)
+        found = tuple(find_journal_damage(place, secret=secret)) if backend == "journal" else ()
+        return Verified(False, found, 0, 0) if found else _damaged(error)
     try:
         return verify_log(log, quick=quick, progress=progress)
     finally:
         log.close()
+
+
+def _damaged(error: Corrupt) -> Verified:
+    return Verified(False, (Finding(error.message, error.space, error.seq),), 0, 0)
 
 
 def _open(place: Path, backend: Backend, key: KeyForm | None, secret: bytes | None) -> Log:

@@ -8,7 +8,7 @@ import apsw
 import pytest
 
 from crash.damage import KEY, PAGE, build, change, copy_of, hashes
-from perdure import Corrupt, InvalidRequest, NotFound, Store, Verified, WrongKey, verify
+from perdure import Corrupt, InvalidRequest, NotFound, Store, Verified, WrongKey, salvage, verify
 from perdure.base.ids import keyed_hash
 from perdure.log.digests import checksum
 from perdure.log.journal import open_journal
@@ -261,6 +261,58 @@ def test_what_was_acknowledged_and_is_gone_is_found_where_the_store_cannot_be_op
 def test_a_missing_mark_is_found(store):
     (store / "gen-1.hw").unlink()
     assert "gen-1.hw is missing" in one(verify(store)).message
+
+
+@pytest.mark.parametrize("header", [b"\xff" * 100, b"", None], ids=["damaged", "empty", "gone"])
+def test_a_generation_that_cannot_be_read_at_all_is_told_once_and_nothing_advises_to_erase_it(store, header):
+    path = store / "gen-1.db"
+    rest = path.read_bytes()[100:] if header else b""
+    (store / "gen-1.db-wal").unlink()  # which may hold the first page as well
+    path.unlink()
+    if header is not None:
+        path.write_bytes(header + rest)
+        path.chmod(0o600)
+    told = messages(verify(store))
+    assert told
+    assert len(set(told)) == len(told)
+    for message in told:
+        assert "purge" not in message
+        assert "generation 0" not in message
+        assert "gen-0" not in message
+        assert "backup" in message if header is None else "verify --salvage" in message
+
+
+def test_a_missing_lock_is_told_with_the_way_to_save_what_is_whole(store):
+    (store / "store.lock").unlink()
+    assert "verify --salvage" in one(verify(store)).message
+    with pytest.raises(Corrupt, match="verify --salvage"):
+        Store.open(store)
+
+
+@pytest.mark.parametrize("path", [5, None, b"store", "a\0b", "\udcff", ""])
+def test_what_is_no_path_is_refused(path):
+    with pytest.raises(InvalidRequest) as caught:
+        verify(path)
+    assert caught.value.field == "path"
+
+
+@pytest.mark.parametrize(
+    ("backend", "stray"), [("sqlite", "journal.current"), ("journal", "gen-1.db"), ("journal", "store.lock")]
+)
+def test_a_file_of_another_store_is_named_by_opening_verifying_and_salvaging_alike(tmp_path, backend, stray):
+    directory = tmp_path / "store"
+    with Store.open(directory, backend=backend) as store:
+        store.memory().remember("The kettle is blue")
+    (directory / stray).write_bytes(b"")
+    left = hashes(directory)
+    assert stray in one(verify(directory)).message
+    with pytest.raises(Corrupt, match=stray):
+        Store.open(directory)
+    with pytest.raises(Corrupt, match=stray):
+        salvage(directory, tmp_path / "out")
+    assert hashes(directory) == left
+    with Store.open(directory, backend=backend) as store:  # told which one is meant
+        assert store.memory().list().total == 1
 
 
 @pytest.mark.parametrize("content", [b"", bytes(8192)], ids=["empty", "zeros"])

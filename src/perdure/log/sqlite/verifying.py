@@ -52,7 +52,7 @@ def findings(access: Access, *, quick: bool, progress: Progress | None) -> Itera
             found = list(_Look(access, quick, progress).findings())
         except Overtaken:
             continue
-        yield from found
+        yield from dict.fromkeys(found)  # one damage may stop several steps
         return
     raise _overtaken()
 
@@ -178,7 +178,9 @@ class _Look:
         own = (f"gen-{self.generation}.", f"cache-{self.generation}.")
         yield from mode_findings(files.directory, _own_files(files))
         with self.access.turn.tried(0) as mine:  # a purge that is under way has files of its own
-            left = [*files.generations(), *files.caches()] if mine else []
+            # Where it is not known which generation is the store, none is left over.
+            known = mine and self.generation > 0
+            left = [*files.generations(), *files.caches()] if known else []
             for path in left:
                 if not path.name.startswith(own):
                     yield Finding(

@@ -105,6 +105,8 @@ class RowCheck:
             yield self._finding(f"space {space} has records but no head", space)
 
     def _mark(self) -> Generator[Finding, None, int]:
+        if not self.generation:  # it could not be looked at yet
+            return 0
         path = self.access.files.high_water(self.generation)
         try:
             check_mark(path)
