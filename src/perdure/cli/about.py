@@ -9,6 +9,7 @@ import typer
 from perdure.cli.screen import Screen, print_json, put
 from perdure.cli.session import ABSENT, Session, command
 
+HEALTH_TIMEOUT_S = 1.0  # whoever asks whether a store can be used does not want to wait until it can
 DEFAULT = "(default)"  # how people see the empty name
 
 
@@ -25,12 +26,12 @@ def add_to(app: typer.Typer) -> None:
 def stats(session: Session) -> None:
     """Show the sizes of the store, all memories together, and whether it can be read and written now.
 
-    Where there is no store, its health is absent and the exit code 1.
+    Where there is no store, its health is absent and the exit code 1; so it is for a journal that is open elsewhere.
     """
     from perdure.store import Health  # noqa: PLC0415 - help must not wait for it
 
     there = session.has_store()
-    with session.store() as store:
+    with session.store(timeout_s=HEALTH_TIMEOUT_S) as store:
         health, found = store.health(), store.stats()
     if not there:
         health = Health("absent", writable=False, erasure_pending=False, message=ABSENT)

@@ -128,12 +128,15 @@ class Session:
             return True
 
     @contextmanager
-    def store(self, *, writes: bool = False, changes: bool = False) -> Iterator[Store]:
+    def store(
+        self, *, writes: bool = False, changes: bool = False, timeout_s: float | None = None
+    ) -> Iterator[Store]:
         """Open the store; where there is none, a command that only reads sees an empty one and makes none.
 
         Args:
             writes: make the store where there is none.
             changes: the command changes what is there, and fails where there is nothing.
+            timeout_s: how long to wait for others; None for as long as a store usually does.
 
         Raises:
             Failed: there is nothing to change.
@@ -146,6 +149,8 @@ class Session:
         place = EPHEMERAL if absent else self.place
         # What is only in memory has nothing to encrypt, also where the environment holds a key for other stores.
         options: dict[str, Any] = {"key": self.key, "secret": self.secret, "backend": self.backend}
+        if timeout_s is not None:
+            options["timeout_s"] = timeout_s
         with Store.open(place, **({} if place == EPHEMERAL else options)) as store:
             yield store
         if absent:

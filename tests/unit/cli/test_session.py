@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from importlib.metadata import version
 from pathlib import Path
 
@@ -94,6 +95,15 @@ def test_the_stats_of_a_store_that_is_not_there_say_absent_and_fail(run, store_p
     assert shown.code == 1
     assert "absent: there is no store" in shown.out
     remember(run, "x")
+    assert run("stats").code == 0
+
+
+def test_the_stats_of_a_journal_that_is_open_elsewhere_say_busy_within_seconds(run, store_path):
+    with Store.open(store_path, backend="journal"):
+        begun = time.monotonic()
+        outcome = run("stats", "--json")
+        assert time.monotonic() - begun < 15
+    assert (outcome.code, outcome.error["code"]) == (1, "busy")
     assert run("stats").code == 0
 
 
