@@ -18,8 +18,9 @@ from perdure.space.idmap import id_hash
 from perdure.space.names import hashed_name
 from perdure.space.space import Settings, Space
 from perdure.space.state import SpaceState
+from perdure.transfer.book import Book
 from perdure.transfer.earlier import Before, Earlier
-from perdure.transfer.merging import Book, Item, merge
+from perdure.transfer.merging import Item, merge
 from perdure.transfer.reading import Refused
 from perdure.transfer.restored import Restored
 
