@@ -120,10 +120,11 @@ class SideBySide(RuleBasedStateMachine):
     def purge(self, every, keyed):
         def rewrite(number, read):
             # Of a space that has lost its name nothing is kept, as memories do it.
-            nameless = next(read()).data is None
+            nameless, first = next(read()).data is None, True
             for seq, data in read():
                 if data is not None and not nameless and (number + seq) % every == 0:
-                    yield Rewritten(data, [bytes([seq % 4]) * 16] if keyed else ())
+                    yield Rewritten(data, [bytes([seq % 4]) * 16] if keyed and not first else ())
+                    first = False
 
         self.all(lambda log: log.purge(rewrite))
 

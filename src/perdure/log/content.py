@@ -11,6 +11,7 @@ from perdure.errors import Conflict, Corrupt, InvalidRequest, Moved, NotFound
 from perdure.log.digests import (
     ERASED_CHECK,
     advance,
+    check_first,
     checksum,
     checksums,
     digest_bytes,
@@ -142,6 +143,7 @@ def purged_content(content: Content, rewrite: Rewrite, progress: Progress | None
 
 def _add_space(content: Content, name: bytes | None, kept: Sequence[Rewritten]) -> None:
     number = len(content.spaces) + 1
+    check_first(kept[0])
     records = [record.data for record in kept]
     checks = checksums(number, 0, records)
     head = advance(EMPTY._replace(epoch=content.epoch), content.secret, checks)

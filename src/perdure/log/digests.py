@@ -13,7 +13,7 @@ from struct import Struct
 import numpy as np
 
 from perdure.errors import InvalidRequest
-from perdure.log.protocol import CHECK_BYTES, DIGEST_BYTES, KEY_BYTES, Batch, Head
+from perdure.log.protocol import CHECK_BYTES, DIGEST_BYTES, KEY_BYTES, Batch, Head, Rewritten
 
 ERASED_CHECK = bytes(CHECK_BYTES)  # beside zeroed bytes: the mark of an erased record
 _MODULUS = 1 << (8 * DIGEST_BYTES)
@@ -134,3 +134,11 @@ def purged_order(names: Mapping[int, bytes], spaces: Iterable[int]) -> list[int]
     come last, as they were.
     """
     return sorted(spaces, key=lambda space: (space not in names, names.get(space, b""), space))
+
+
+def check_first(record: Rewritten) -> None:
+    """Raise InvalidRequest when a purge gives keys to what becomes record 1 of a space."""
+    if record.keys:
+        raise InvalidRequest(
+            "record 1 of a space takes no keys: it is found by the space's name", field="keys"
+        )

@@ -62,7 +62,10 @@ class Cached(NamedTuple):
 
 
 class Rewritten(NamedTuple):
-    """One record that a purge keeps, with the keys that lead to it from then on."""
+    """One record that a purge keeps, with the keys that lead to it from then on.
+
+    Record 1 of a space takes none: what leads to it is the space's name.
+    """
 
     data: bytes
     keys: Sequence[bytes] = ()

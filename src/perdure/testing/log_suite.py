@@ -674,13 +674,22 @@ class LogSpec:
         log.append(space, log.head(space), batch)
 
         def rewrite(number: int, read: Read) -> Iterator[Rewritten]:
-            yield Rewritten(b"first", keys=[key(9)])
+            yield Rewritten(b"first")
             yield Rewritten(b"b", keys=[key(8), key(10)])
+            yield Rewritten(b"c", keys=[key(9)])
 
         log.purge(rewrite)
         wanted = [key(number) for number in (7, 8, 9, 10)]
-        assert log.find(space, wanted) == {key(8): 2, key(9): 1, key(10): 2}
+        assert log.find(space, wanted) == {key(8): 2, key(9): 3, key(10): 2}
         assert log.find_space(key(1)) == space
+
+    def test_a_purge_that_gives_a_key_to_the_first_record_of_a_space_is_refused(
+        self, log: Log, space: int
+    ) -> None:
+        before = (log.epoch(), log.head(space), entries(log, space))
+        with pytest.raises(InvalidRequest, match="record 1"):
+            log.purge(lambda number, read: iter([Rewritten(b"first", keys=[key(9)])]))
+        assert (log.epoch(), log.head(space), entries(log, space)) == before
 
     def test_no_cache_from_before_a_purge_is_returned_or_taken(self, log: Log, space: int) -> None:
         before = Cached(log.head(space), b"blob")
@@ -725,7 +734,7 @@ class LogSpec:
         add(log, space, b"third", erase=[2])
 
         def rewrite(number: int, read: Read) -> Iterator[Rewritten]:
-            yield from [Rewritten(b"new", keys=[key(8)])] * kept
+            yield from [Rewritten(b"new", keys=[key(8)] if later else ()) for later in range(kept)]
             if number == other:
                 raise Interrupted
 
@@ -783,17 +792,18 @@ class LogSpec:
         add(log, space, erase=[2])
 
         def rewrite(number: int, read: Read) -> Iterator[Rewritten]:
-            return iter([Rewritten(b"kept", keys=[key(7)])] if number == space else ())
+            kept = [Rewritten(b"kept"), Rewritten(b"more", keys=[key(7)])]
+            return iter(kept if number == space else ())
 
         epoch = log.purge(rewrite).epoch
         head = log.head(space)
         log.close()
         log = reopen()
         assert (log.epoch(), log.spaces(), log.head(space)) == (epoch, [space], head)
-        assert entries(log, space) == [Entry(1, b"kept")]
-        assert log.find(space, [key(7)]) == {key(7): 1}
+        assert entries(log, space) == [Entry(1, b"kept"), Entry(2, b"more")]
+        assert log.find(space, [key(7)]) == {key(7): 2}
         assert [log.find_space(key(1)), log.find_space(key(2))] == [space, None]
-        assert add(log, space, b"second").seq == 2
+        assert add(log, space, b"second").seq == 3
         log.close()
 
     # Verifying

@@ -20,7 +20,7 @@ from itertools import islice
 import apsw
 
 from perdure.errors import Corrupt, Unavailable
-from perdure.log.digests import advance, checksums, purged_order, stored_key
+from perdure.log.digests import advance, check_first, checksums, purged_order, stored_key
 from perdure.log.disk import sync_directory, sync_file
 from perdure.log.protocol import ADVICE, EMPTY, Entry, Head, Progress, Purged, Read, Rewrite, Rewritten
 from perdure.log.sqlite.access import Access
@@ -159,6 +159,8 @@ class _Building:
         """Insert what is kept of a space, if anything is."""
         number, head, first_row = self._space + 1, EMPTY, self.last_row + 1
         while chunk := list(islice(kept, CHUNK_ROWS)):
+            if head == EMPTY:
+                check_first(chunk[0])
             if name is None and head == EMPTY:
                 _check_nameless(old, read)
             head = self._insert(db, number, head, chunk)
