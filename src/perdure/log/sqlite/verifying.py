@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 import apsw
 
-from perdure.errors import Busy, Corrupt, Unavailable
+from perdure.errors import Busy, Corrupt, PerdureError, Unavailable
 from perdure.log.places import mode_findings
 from perdure.log.protocol import ADVICE, KEY_BYTES, Finding, Progress
 from perdure.log.sqlite import caches
@@ -23,7 +23,7 @@ from perdure.log.sqlite.files import StoreFiles
 from perdure.log.sqlite.reading import CHUNK_ROWS, HEADS, parsed_head
 from perdure.log.sqlite.schema import check_version
 from perdure.log.sqlite.seals import SEALED_VERSION, find_seal
-from perdure.log.sqlite.state import STATE, read_state
+from perdure.log.sqlite.state import STATE, present, read_state
 from perdure.log.sqlite.verifying_rows import Overtaken, RowCheck, advised
 
 ATTEMPTS = 3  # what purges or erasures overtook so often in a row gives up with Busy
@@ -178,15 +178,27 @@ class _Look:
         own = (f"gen-{self.generation}.", f"cache-{self.generation}.")
         yield from mode_findings(files.directory, _own_files(files))
         with self.access.turn.tried(0) as mine:  # a purge that is under way has files of its own
-            # Where it is not known which generation is the store, none is left over.
-            known = mine and self.generation > 0
-            left = [*files.generations(), *files.caches()] if known else []
+            left = [*files.generations(), *files.caches()] if mine and self._is_settled() else []
             for path in left:
                 if not path.name.startswith(own):
                     yield Finding(
                         f"{path.name} lies beside generation {self.generation}: an interrupted purge left it, run "
                         "a purge to have it erased"
                     )
+
+    def _is_settled(self) -> bool:
+        """Whether the generation that was looked at is still the store, with nothing of it left to be cleaned.
+
+        Where it is not known which generation is the store, none is left over; and what a purge that was cut
+        short left, the next operation takes away without being told.
+        """
+        if not self.generation:
+            return False
+        try:
+            generation, dirty = self.access.look(lambda db, _: present(db))
+        except PerdureError:  # what is wrong there is a finding already
+            return False
+        return generation == self.generation and not dirty
 
     def _finding(self, what: str, space: int | None = None, seq: int | None = None) -> Finding:
         return advised(what, self.generation, space, seq)
