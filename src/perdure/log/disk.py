@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 import stat
@@ -13,6 +14,9 @@ try:
     import fcntl
 except ImportError:  # not a POSIX system
     fcntl = None  # type: ignore[assignment]
+
+FULL = frozenset(code for name in ("ENOSPC", "EFBIG", "EDQUOT") if (code := getattr(errno, name, None)))
+"""What the system calls a disk or a quota that is full, as far as the platform knows it."""
 
 _ZEROS = bytes(1 << 20)
 _BINARY = getattr(os, "O_BINARY", 0)  # else Windows would translate line ends

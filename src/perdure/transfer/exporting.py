@@ -9,7 +9,6 @@ reading; where that happens again and again, writers wait for the last attempt.
 
 from __future__ import annotations
 
-import errno
 import os
 import stat
 import tempfile
@@ -23,7 +22,7 @@ from typing import BinaryIO, NamedTuple
 import msgspec
 
 from perdure.errors import Busy, Corrupt, InvalidRequest, Moved, NotFound, StorageFull, Unavailable
-from perdure.log.disk import overwrite
+from perdure.log.disk import FULL, overwrite
 from perdure.log.places import checked_path, is_store
 from perdure.log.protocol import Entry, Head, Log, Progress
 from perdure.log.records import BlockRecord, FactRecord, Record, SpaceRecord, decode
@@ -362,8 +361,5 @@ def _outside() -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        kind = StorageFull if error.errno in _FULL else Unavailable
+        kind = StorageFull if error.errno in FULL else Unavailable
         raise kind(f"the output cannot be written: {error.strerror}") from error
-
-
-_FULL = frozenset(getattr(errno, name, None) for name in ("ENOSPC", "EFBIG", "EDQUOT"))

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import errno
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import PurePath
 
 from perdure.errors import PerdureError, StorageFull, Unavailable
+from perdure.log.disk import FULL
 
-_FULL = {getattr(errno, name, None) for name in ("ENOSPC", "EFBIG", "EDQUOT")}
 _OURS = re.compile(r"journal(-\d+)?\.\w+(\.new)?")
 
 
 def translated(error: OSError) -> PerdureError:
     """Return the Perdure error for one of the system; raise it `from` that one."""
-    if error.errno in _FULL:
+    if error.errno in FULL:
         return StorageFull("the disk or quota is full: nothing was written; make room and try again")
     name = PurePath(str(error.filename)).name
     where = f"or {name} in it" if _OURS.fullmatch(name) else "or a file in it"

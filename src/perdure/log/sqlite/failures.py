@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import errno
 import re
 from pathlib import PurePath
 
 import apsw
 
 from perdure.errors import Busy, Corrupt, InvalidRequest, PerdureError, StorageFull, Unavailable
+from perdure.log.disk import FULL
 from perdure.log.protocol import ADVICE
 
 DriverError = (apsw.Error, UnicodeDecodeError, OSError)
 """What the driver and the system may raise; text that is no UTF-8 comes from damaged pages."""
 
-_FULL = {getattr(errno, name, None) for name in ("ENOSPC", "EFBIG", "EDQUOT")}
 _OURS = re.compile(r"(store|backup)\.lock|writer\.(lock|next)|(gen|cache)-\d+\.\w+(-\w+)?")
 
 
@@ -60,12 +59,12 @@ def translated(error: Exception, *, generation: int | None = None) -> PerdureErr
 
 def _is_full(error: Exception) -> bool:
     if isinstance(error, OSError):
-        return error.errno in _FULL
+        return error.errno in FULL
     if not isinstance(error, apsw.IOError | apsw.CantOpenError):
         return isinstance(error, apsw.FullError)
     # SQLite calls a file that reached its limit a failed write, and forgets the system's number in a checkpoint.
     system, extended = (error.__dict__.get(name) for name in ("system", "extendedresult"))
-    return system in _FULL or (system == 0 and extended == apsw.SQLITE_IOERR_WRITE)
+    return system in FULL or (system == 0 and extended == apsw.SQLITE_IOERR_WRITE)
 
 
 def _file(error: OSError) -> str:
