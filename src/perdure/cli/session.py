@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 EPHEMERAL = ":memory:"
 SECRET_BYTES = 32
 SECRET_FILE_BYTES_MAX = 128
-OF_A_STORE = ("store.lock", "gen-", "journal.", "journal-")  # how names of a store's files begin
 ABSENT = "there is no store there yet; remember or import makes one"
 
 StoreOption = Annotated[
@@ -119,9 +118,10 @@ class Session:
         """
         if self.place == EPHEMERAL:
             return True
+        from perdure.log.places import traces  # noqa: PLC0415 - help must not wait for it
+
         try:
-            with os.scandir(self.place) as entries:
-                return any(entry.name.startswith(OF_A_STORE) for entry in entries)
+            return bool(traces(Path(self.place)))
         except FileNotFoundError:
             return False
         except (OSError, ValueError):  # a file, a folder that may not be read, no path at all
