@@ -16,6 +16,7 @@ from perdure.cli import (
     demo,
     encrypting,
     erasing,
+    evaluate,
     files,
     maintaining,
     removing,
@@ -75,6 +76,7 @@ for module in (
     backups,
     verifying,
     encrypting,
+    evaluate,
     about,
     demo,
 ):

@@ -177,7 +177,7 @@ def session_of(common: Common) -> Session:
     config = common.config or os.environ.get("PERDURE_CONFIG")
     key, secret = _key(common.key_file), _secret(common.secret_file)
     names = common.principal, common.scope, common.as_json
-    return Session(place, *names, _read_config(config), key, secret, common.backend)
+    return Session(place, *names, read_config(config), key, secret, common.backend)
 
 
 def _key(key_file: str | None) -> str | Path | None:
@@ -226,7 +226,11 @@ def default_store() -> Path:
     return base / "perdure" / "store"
 
 
-def _read_config(path: str | None) -> MemoryConfig:
+def read_config(path: str | None, field: str = "config") -> MemoryConfig:
+    """Return the configuration in a file, or the default one where none is named.
+
+    Raises InvalidRequest, naming `field` where the file cannot be read.
+    """
     from perdure.memory.config import MemoryConfig  # noqa: PLC0415 - help must not wait for it
 
     if not path:
@@ -234,7 +238,7 @@ def _read_config(path: str | None) -> MemoryConfig:
     try:
         data = Path(path).read_bytes()
     except OSError as error:
-        raise InvalidRequest(f"the configuration cannot be read: {error.strerror}", field="config") from error
+        raise InvalidRequest(f"the configuration cannot be read: {error.strerror}", field=field) from error
     return MemoryConfig.from_json(data)
 
 
