@@ -12,9 +12,9 @@ import msgspec
 
 from perdure.errors import Corrupt, Unavailable
 
-VERSION = 2  # the newest record format that this build knows
-_FIRST, _SECOND = bytes([1]), bytes([2])
-_KNOWN = (_FIRST, _SECOND)
+VERSION = 3  # the newest record format that this build knows
+_FIRST, _SECOND, _THIRD = bytes([1]), bytes([2]), bytes([3])
+_KNOWN = (_FIRST, _SECOND, _THIRD)
 
 
 class _Record(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -178,6 +178,16 @@ class GoneRecord(_Record, frozen=True, tag=12):
     recorded_at: int
 
 
+class VectorRecord(_Record, frozen=True, tag=13):
+    """The vector of a fact, or of one unit of a document; the last one told of a unit holds (format 3)."""
+
+    number: int
+    unit: int  # 0 for a fact and for the first unit of a document
+    data: bytes  # float32, little-endian
+    model: str  # the embedder's fingerprint; empty where the caller gave the vector
+    recorded_at: int
+
+
 Record = (
     SpaceRecord
     | FactRecord
@@ -192,6 +202,7 @@ Record = (
     | BlockRecord
     | UnblockRecord
     | GoneRecord
+    | VectorRecord
 )
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -200,6 +211,8 @@ _decode = msgspec.msgpack.Decoder(Record).decode
 
 def encode(record: Record) -> bytes:
     """Return the record's bytes."""
+    if isinstance(record, VectorRecord):
+        return _THIRD + _encode(record)
     newer = isinstance(record, GoneRecord) or (isinstance(record, BlockRecord) and record.key)
     return (_SECOND if newer else _FIRST) + _encode(record)
 

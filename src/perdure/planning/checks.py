@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import msgspec
+import numpy as np
 
 from perdure.base.canonical import checked_json, checked_text
 from perdure.base.text import shown_kind, shown_number
@@ -237,3 +238,48 @@ def _checked_source_text(value: Any, field: str) -> str | None:
 def json_bytes(value: dict[str, Any] | None) -> bytes | None:
     """Return plain JSON that gives the caller's numbers back as they were told (1.0 stays 1.0)."""
     return None if value is None else msgspec.json.encode(value)
+
+
+def checked_embedding(value: Any, field: str, dimension: int | None = None) -> bytes:
+    """Return a vector as float32 bytes: 1 to 4,096 finite numbers, not all 0, of `dimension` where one is set."""
+    if isinstance(value, str | bytes | Mapping):
+        raise InvalidRequest(f"{field} must be a list of numbers, got {type(value).__name__}", field=field)
+    try:
+        numbers = np.asarray(value)
+    except (ValueError, TypeError, OverflowError) as error:
+        raise InvalidRequest(f"{field} must be a flat list of numbers", field=field) from error
+    if numbers.ndim != 1 or numbers.dtype.kind not in "iuf":
+        raise InvalidRequest(f"{field} must be a flat list of numbers", field=field)
+    if not 1 <= len(numbers) <= limits.DIMENSION_MAX:
+        raise InvalidRequest(
+            f"{field} has {len(numbers)} numbers; 1 to {limits.DIMENSION_MAX} are allowed", field=field
+        )
+    if dimension is not None and len(numbers) != dimension:
+        raise InvalidRequest(
+            f"{field} has {len(numbers)} dimensions, embeddingDimension is {dimension}", field=field
+        )
+    with np.errstate(over="ignore"):  # what does not fit is infinite then, and refused
+        told = numbers.astype("<f4")
+    return checked_vector_bytes(told.tobytes(), field)
+
+
+def checked_vector_bytes(data: bytes, field: str) -> bytes:
+    """Return float32 bytes if they are a vector: 1 to 4,096 finite numbers, not all 0."""
+    if len(data) % 4 or not 4 <= len(data) <= 4 * limits.DIMENSION_MAX:
+        raise InvalidRequest(
+            f"{field} must be 1 to {limits.DIMENSION_MAX} numbers of 4 bytes, got {len(data)} bytes",
+            field=field,
+        )
+    numbers = np.frombuffer(data, dtype="<f4")
+    if not np.isfinite(numbers).all():
+        raise InvalidRequest(f"{field} must hold finite numbers that fit into float32", field=field)
+    if not numbers.any():
+        raise InvalidRequest(f"{field} is 0 everywhere, which points nowhere", field=field)
+    return data
+
+
+def checked_model(value: str) -> str:
+    """Return an embedder's fingerprint: valid text of at most 256 bytes."""
+    if len(checked_text(value, field="model").encode()) > limits.MODEL_BYTES_MAX:
+        raise InvalidRequest(f"model must take at most {limits.MODEL_BYTES_MAX} bytes", field="model")
+    return value

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable
 from itertools import pairwise
 from typing import Any, NamedTuple
 
+import numpy as np
 from pyroaring import BitMap
 
 from perdure.base.canonical import canonical_json, decode_json
@@ -34,9 +35,10 @@ from perdure.log.records import (
     SpaceRecord,
     UnblockRecord,
     UseRecord,
+    VectorRecord,
 )
 from perdure.space.idmap import id_digest, id_hash
-from perdure.space.state import DEAD, HIDDEN, LIVE, NO_TIME, Receipt, SpaceState
+from perdure.space.state import DEAD, HIDDEN, LIVE, NO_TIME, NOWHERE, VECTOR_ITEM, Receipt, SpaceState
 from perdure.temporal.columns import BEGINNING, FOREVER, RETRACTED
 from perdure.temporal.links import Link, LinkKind, against_order, effective_time
 
@@ -49,6 +51,7 @@ class Prepared(NamedTuple):
     units: tuple[list[str], ...] = ()
     hash: int = 0
     pairs: tuple[bytes, ...] = ()
+    place: int = NOWHERE
 
 
 def prepare(seq: int, record: Record, profile: Profile, secret: bytes) -> Prepared:
@@ -61,7 +64,20 @@ def prepare(seq: int, record: Record, profile: Profile, secret: bytes) -> Prepar
         tuple(profile.document_terms(unit) for unit in units_of(record)),
         id_hash(id_digest(secret, record.id)),
         metadata_pairs(record.metadata, secret),
+        place_of(record, secret),
     )
+
+
+def place_of(record: FactRecord, secret: bytes) -> int:
+    """Return where the fact stands in its source: neighbours' places differ as their positions do.
+
+    The sum of a keyed hash of the uri and the position, modulo 2**64; NOWHERE where either was not told.
+    """
+    source = record.source
+    if source is None or source.uri is None or source.position is None:
+        return NOWHERE
+    start = int.from_bytes(keyed_hash(secret, b"source", source.uri.encode(), 8), "little")
+    return (start + source.position) % 2**64 or 1
 
 
 def units_of(record: FactRecord) -> list[str]:
@@ -139,6 +155,7 @@ def _apply_fact(state: SpaceState, item: Prepared, secret: bytes) -> None:
         _append_row(state, None, item.seq, [])
     for position, terms in enumerate(item.units):
         _append_row(state, record, item.seq, terms)
+        state.places[-1] = item.place
         if position:
             state.unit_owner[record.number + position] = record.number
     if len(item.units) > 1:
@@ -174,6 +191,8 @@ def _append_row(state: SpaceState, record: FactRecord | None, seq: int, terms: l
     state.valid_from.append(start)
     state.valid_to.append(end)
     state.superseded_from.append(FOREVER)
+    state.places.append(NOWHERE)
+    state.vector_seqs.append(0)
     state.presence.append(LIVE if record else DEAD)
 
 
@@ -189,6 +208,12 @@ def _post(state: SpaceState, record: FactRecord, pairs: tuple[bytes, ...]) -> No
     if pairs:
         state.pairs_of[number] = pairs
         _add_to(state.metadata, pairs, number)
+    if record.source is not None:
+        if record.source.uri is not None:
+            state.uri_of[number] = record.source.uri
+        if record.source.actor is not None:
+            state.actor_of[number] = record.source.actor
+            _add_to(state.actors, (record.source.actor,), number)
     _annotate(state, number, record)
 
 
@@ -320,6 +345,8 @@ def _apply_hide(state: SpaceState, item: Prepared, secret: bytes) -> None:
             continue
         for row in _rows(state, number):
             state.index.hide(row)
+            if state.vectors is not None and row in state.vectors:
+                state.vectors.hide(row)
             state.presence[row] = HIDDEN
         state.hidden.add(number)
         _mark_stale_around(state, number)
@@ -337,6 +364,8 @@ def _apply_restore(state: SpaceState, item: Prepared, secret: bytes) -> None:
             continue
         for row in _rows(state, number):
             state.index.show(row)
+            if state.vectors is not None and row in state.vectors:
+                state.vectors.show(row)
             state.presence[row] = LIVE
         state.hidden.discard(number)
         _mark_stale_around(state, number)
@@ -384,7 +413,12 @@ def _forget(state: SpaceState, number: int) -> None:
     state.versions.pop(number, None)
     state.uses.pop(number, None)
     state.made_from.pop(number, None)
+    state.uri_of.pop(number, None)
+    actor = state.actor_of.pop(number, None)
+    _take_from(state.actors, () if actor is None else (actor,), number)
     for row in _rows(state, number):
+        _forget_vector(state, row)
+        state.places[row] = NOWHERE
         state.index.erase(row)
         state.presence[row] = DEAD
         state.seqs[row] = 0
@@ -430,6 +464,42 @@ def _apply_unblock(state: SpaceState, item: Prepared, secret: bytes) -> None:
     state.blocked.difference_update(item.record.digests)
 
 
+def _apply_vector(state: SpaceState, item: Prepared, secret: bytes) -> None:
+    record = item.record
+    assert isinstance(record, VectorRecord)
+    _own(state, record.number, item.seq)
+    if not state.exists(record.number):
+        return
+    row = record.number + record.unit
+    _forget_vector(state, row)
+    state.vector_seqs[row] = item.seq
+    _add_to(state.vector_models, (record.model,), row)
+    state.dimension = len(record.data) // VECTOR_ITEM
+    if state.vectors is not None:
+        _keep_vector(state, row, record.data)
+
+
+def _keep_vector(state: SpaceState, row: int, data: bytes) -> None:
+    if state.vectors is None or state.vectors.dimension != state.dimension:
+        state.vectors = None  # the last of another dimension went: whoever searches next reads what there is
+        return
+    state.vectors.put(row, np.frombuffer(data, dtype="<f4"))
+    if state.presence[row] == HIDDEN:
+        state.vectors.hide(row)
+
+
+def _forget_vector(state: SpaceState, row: int) -> None:
+    if not state.vector_seqs[row]:
+        return
+    state.vector_seqs[row] = 0
+    for model in [model for model, rows in state.vector_models.items() if row in rows]:
+        _take_from(state.vector_models, (model,), row)
+    if not state.vector_models:
+        state.dimension = 0
+    if state.vectors is not None:
+        state.vectors.erase(row)
+
+
 def _apply_gone(state: SpaceState, item: Prepared, secret: bytes) -> None:
     state.gone = True
 
@@ -448,4 +518,5 @@ _HANDLERS: dict[type, Callable[[SpaceState, Prepared, bytes], None]] = {
     BlockRecord: _apply_block,
     UnblockRecord: _apply_unblock,
     GoneRecord: _apply_gone,
+    VectorRecord: _apply_vector,
 }

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from perdure.space.state import DEAD, SpaceState
 
-_COLUMNS = ("seqs", "ingested", "event", "valid_from", "valid_to", "superseded_from")
+_COLUMNS = ("seqs", "ingested", "event", "valid_from", "valid_to", "superseded_from", "places", "vector_seqs")
 _EQUAL = (
     "settings",
     "newest_ingest",
@@ -41,6 +41,11 @@ _EQUAL = (
     "unit_owner",
     "uses",
     "made_from",
+    "uri_of",
+    "actor_of",
+    "actors",
+    "vector_models",
+    "dimension",
     "blocked",
     "block_keys",
 )
@@ -68,7 +73,9 @@ def differences(kept: SpaceState, built: SpaceState) -> list[str]:
 
 
 def _same_column(kept: SpaceState, built: SpaceState, name: str, living: npt.NDArray[np.bool_]) -> bool:
-    one, other = (np.frombuffer(getattr(state, name), dtype=np.int64) for state in (kept, built))
+    one, other = (
+        np.frombuffer(memoryview(getattr(state, name)).cast("B"), dtype=np.int64) for state in (kept, built)
+    )
     return len(one) == len(other) == len(living) and bool((one[living] == other[living]).all())
 
 

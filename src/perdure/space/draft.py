@@ -21,10 +21,11 @@ from perdure.log.records import (
     ReceiptRecord,
     Record,
     RemovalRecord,
+    VectorRecord,
 )
 from perdure.space.facts import FactReader
 from perdure.space.idmap import id_digest
-from perdure.space.state import Receipt, SpaceState, end_or_forever
+from perdure.space.state import VECTOR_ITEM, Receipt, SpaceState, end_or_forever
 from perdure.temporal.columns import RETRACTED, begins_at
 from perdure.temporal.links import Link, LinkKind, against_order
 
@@ -54,6 +55,11 @@ class Base(Protocol):
     def valid_to(self, number: int) -> int: ...
     def ends(self, number: int) -> Sequence[EndRecord]: ...
     def annotation(self, number: int) -> AnnotationRecord | None: ...
+    def unit_count(self, number: int) -> int: ...
+    def vector(self, number: int, unit: int) -> VectorRecord | None: ...
+    @property
+    def dimension(self) -> int: ...
+    def models(self) -> set[str]: ...
     def digest(self, id_: str) -> bytes: ...
     @property
     def is_ordered(self) -> bool: ...
@@ -109,6 +115,20 @@ class StateBase:
     def annotation(self, number: int) -> AnnotationRecord | None:
         return self.state.annotations.get(number)
 
+    def unit_count(self, number: int) -> int:
+        return self.state.unit_counts.get(number, 1)
+
+    def vector(self, number: int, unit: int) -> VectorRecord | None:
+        seq = self.state.vector_seqs[number + unit]
+        return self._reader.vectors(self.state, [number + unit])[0] if seq else None
+
+    @property
+    def dimension(self) -> int:
+        return self.state.dimension
+
+    def models(self) -> set[str]:
+        return set(self.state.vector_models)
+
 
 class Planned(NamedTuple):
     """A record of the plan; for a fact also its analysed units, made before any lock."""
@@ -136,6 +156,7 @@ class Draft:
         self._receipts: dict[bytes, Receipt] = {}
         self._ends: dict[int, list[EndRecord]] = {}
         self._annotations: dict[int, AnnotationRecord] = {}
+        self._vectors: dict[tuple[int, int], VectorRecord] = {}
 
     @property
     def next_number(self) -> int:
@@ -226,6 +247,29 @@ class Draft:
             return over
         return self._base.annotation(number)
 
+    def unit_count(self, number: int) -> int:
+        """Return how many units a fact (one) or a document has."""
+        told = self._facts.get(number)
+        return self._base.unit_count(number) if told is None else 1 + len(told.cuts)
+
+    def vector(self, number: int, unit: int) -> VectorRecord | None:
+        """Return the vector of a unit of a fact that exists, if it has one."""
+        over = self._vectors.get((number, unit))
+        if over is not None or number in self._facts:
+            return over
+        return self._base.vector(number, unit)
+
+    @property
+    def dimension(self) -> int:
+        """The dimension of the space's vectors, 0 while there is none."""
+        for record in self._vectors.values():
+            return len(record.data) // VECTOR_ITEM
+        return self._base.dimension
+
+    def models(self) -> set[str]:
+        """Return the models of the space's vectors; TOLD among them where callers gave some."""
+        return self._base.models() | {record.model for record in self._vectors.values()}
+
     def holds(self, number: int) -> bool:
         """Whether the number is the first of a fact that this plan (or one below it) adds."""
         if number in self._facts:
@@ -238,7 +282,8 @@ class Draft:
         if not isinstance(below, Draft):
             return False
         named = (item.number for kept in below._receipts.values() for item in kept.record.items)
-        spoken = numbers & {*below._ends, *below._annotations, *below._above, *named}
+        vectors = (number for number, _ in below._vectors)
+        spoken = numbers & {*below._ends, *below._annotations, *below._above, *named, *vectors}
         return bool(spoken) or below.is_spoken_of(numbers)
 
     # What a plan does.
@@ -298,6 +343,8 @@ class Draft:
             self._ends.setdefault(record.number, []).append(record)
         elif isinstance(record, AnnotationRecord):
             self._annotations[record.number] = record
+        elif isinstance(record, VectorRecord):
+            self._vectors[record.number, record.unit] = record
 
     def _own_slot(self, subject: str) -> array[int]:
         order = self._slots.get(subject)
@@ -323,6 +370,7 @@ class Draft:
         for number, ends in other._ends.items():
             self._ends.setdefault(number, []).extend(ends)
         self._annotations.update(other._annotations)
+        self._vectors.update(other._vectors)
 
     def receipt_key(self, operation: str, key: str) -> bytes:
         """Return the digest under which an answer to this operation is kept."""

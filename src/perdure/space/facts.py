@@ -7,7 +7,7 @@ from typing import Any
 
 from perdure.errors import Corrupt, Moved
 from perdure.log.protocol import Log
-from perdure.log.records import FactRecord, decode
+from perdure.log.records import FactRecord, VectorRecord, decode
 from perdure.space.idmap import id_digest, id_hash
 from perdure.space.state import SpaceState
 
@@ -92,6 +92,24 @@ class FactReader:
             self._keep(number, record)
             records.append(record)
         return records
+
+    def vectors(self, state: SpaceState, rows: Sequence[int]) -> list[VectorRecord]:
+        """Return the records of the vectors of rows that have one, with one read of the log.
+
+        Raises Moved when an erasure overtook the caller's state.
+        """
+        seqs = [state.vector_seqs[row] for row in rows]
+        found = []
+        for row, seq, data in zip(rows, seqs, self._log.get(self._space, seqs, state.head), strict=True):
+            if data is None:
+                raise Moved(f"the vector of row {row} was erased while it was read; read again")
+            record = decode(data, space=self._space, seq=seq)
+            if not isinstance(record, VectorRecord) or record.number + record.unit != row:
+                raise Corrupt(
+                    f"record {seq} is not the vector of row {row}: run a verify", space=self._space, seq=seq
+                )
+            found.append(record)
+        return found
 
     def _keep(self, number: int, record: FactRecord) -> None:
         if len(record.text) > KEPT_CHARACTERS_MAX:

@@ -1,7 +1,7 @@
 """What of a space's records survives a purge or an export: its logical content, in order, numbered anew.
 
 Live facts stay in their order of arrival and take dense new numbers, and so do the records that speak of
-them: the last annotations of each, the last link of each pair, ends and uses, hidings that hold still, blocks
+them: the last annotations and vectors of each, the last link of each pair, ends and uses, hidings that hold still, blocks
 that hold still, receipts whose facts all live. Removals, lost receipts and whatever was replaced are left out,
 and so is a space of which nothing but its name is left.
 """
@@ -33,6 +33,7 @@ from perdure.log.records import (
     SpaceRecord,
     UnblockRecord,
     UseRecord,
+    VectorRecord,
     decode,
 )
 
@@ -46,6 +47,7 @@ class _Survey:
     new_numbers: array[int] = field(default_factory=lambda: array("q"))  # by old number
     next_number: int = 0
     annotations: dict[int, int] = field(default_factory=dict)
+    vectors: dict[tuple[int, int], int] = field(default_factory=dict)  # by number and unit
     links: dict[tuple[int, int, bool], int] = field(default_factory=dict)
     told: set[tuple[int, int]] = field(default_factory=set)
     hidden: dict[int, int] = field(default_factory=dict)
@@ -153,6 +155,10 @@ def _see_annotation(survey: _Survey, seq: int, record: AnnotationRecord) -> None
     survey.annotations[record.number] = seq
 
 
+def _see_vector(survey: _Survey, seq: int, record: VectorRecord) -> None:
+    survey.vectors[record.number, record.unit] = seq
+
+
 def _see_hide(survey: _Survey, seq: int, record: HideRecord) -> None:
     for number in record.numbers:
         survey.hidden.setdefault(number, seq)
@@ -191,6 +197,7 @@ _LOOKS: dict[type, Callable[[_Survey, int, Any], None]] = {
     FactRecord: _see_fact,
     LinkRecord: _see_link,
     AnnotationRecord: _see_annotation,
+    VectorRecord: _see_vector,
     HideRecord: _see_hide,
     RestoreRecord: _see_restore,
     RemovalRecord: _see_removal,
@@ -218,6 +225,12 @@ def _kept_end(record: EndRecord, seq: int, survey: _Survey) -> EndRecord | None:
 def _kept_annotation(record: AnnotationRecord, seq: int, survey: _Survey) -> AnnotationRecord | None:
     new = survey.new(record.number)
     last = survey.annotations[record.number] == seq
+    return msgspec.structs.replace(record, number=new) if last and new != NOWHERE else None
+
+
+def _kept_vector(record: VectorRecord, seq: int, survey: _Survey) -> VectorRecord | None:
+    new = survey.new(record.number)
+    last = survey.vectors[record.number, record.unit] == seq
     return msgspec.structs.replace(record, number=new) if last and new != NOWHERE else None
 
 
@@ -273,6 +286,7 @@ _KEEPS: dict[type, Callable[[Any, int, _Survey], Record | None]] = {
     FactRecord: _kept_fact,
     EndRecord: _kept_end,
     AnnotationRecord: _kept_annotation,
+    VectorRecord: _kept_vector,
     LinkRecord: _kept_link,
     HideRecord: _kept_hide,
     UseRecord: _kept_use,

@@ -28,10 +28,10 @@ from perdure.space.state import Labels, Receipt, SpaceState
 from perdure.temporal.links import LinkKind, against_order
 
 NAME = "state"
-LAYOUT = 2  # grows with any change of this module, of the analysis or of the index's dump
-_COLUMNS = ("seqs", "ingested", "event", "valid_from", "valid_to", "superseded_from")
+LAYOUT = 3  # grows with any change of this module, of the analysis or of the index's dump
+_COLUMNS = ("seqs", "ingested", "event", "valid_from", "valid_to", "superseded_from", "places", "vector_seqs")
 _BITMAPS = ("timed", "plain", "hidden", "pinned")
-_POSTINGS = ("entities", "tags", "kinds", "metadata")
+_POSTINGS = ("entities", "tags", "kinds", "metadata", "actors", "vector_models")
 _PLAIN_MAPS = (
     "told_valid_to",
     "effective_from",
@@ -47,6 +47,8 @@ _PLAIN_MAPS = (
     "uses",
     "owned",
     "made_from",
+    "uri_of",
+    "actor_of",
 )
 _TUPLES = frozenset({"entities_of", "tags_of", "pairs_of", "uses", "made_from"})
 
@@ -75,7 +77,8 @@ class _Snapshot(msgspec.Struct, array_like=True):
     annotations: list[AnnotationRecord]
     receipts: list[_Receipt]
     blocked: list[bytes]
-    block_keys: list[bytes] = []
+    block_keys: list[bytes]
+    dimension: int
 
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -116,6 +119,7 @@ def cached_state(state: SpaceState) -> Cached:
             receipts=[_Receipt(r.seq, r.record) for r in state.receipts.values()],
             blocked=sorted(state.blocked),
             block_keys=sorted(state.block_keys),
+            dimension=state.dimension,
         )
     )
     return Cached(state.head, blob)
@@ -158,6 +162,7 @@ def _state(snapshot: _Snapshot) -> SpaceState:
         labels=_labels(*snapshot.labels),
     )
     state.newest_ingest = snapshot.newest_ingest
+    state.dimension = snapshot.dimension
     for name, data in zip(_COLUMNS, snapshot.columns, strict=True):
         getattr(state, name).frombytes(data)
     state.presence[:] = snapshot.presence

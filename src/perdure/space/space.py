@@ -21,7 +21,7 @@ from perdure.log.protocol import EMPTY, Batch, Entry, Head, Log
 from perdure.log.records import FactRecord, GoneRecord, Record, RemovalRecord, SpaceRecord, decode, encode
 from perdure.model.namespace import Namespace
 from perdure.space import snapshot
-from perdure.space.apply import Prepared, apply_all, metadata_pairs, prepare
+from perdure.space.apply import Prepared, apply_all, metadata_pairs, place_of, prepare
 from perdure.space.draft import Deferred, Draft, StateBase
 from perdure.space.facts import FactReader
 from perdure.space.idmap import id_hash
@@ -417,7 +417,8 @@ class Space:
             if isinstance(record, FactRecord):
                 digest = draft.digest(record.id)
                 pairs = metadata_pairs(record.metadata, secret)
-                prepared.append(Prepared(base + 1 + position, record, units, id_hash(digest), pairs))
+                place = place_of(record, secret)
+                prepared.append(Prepared(base + 1 + position, record, units, id_hash(digest), pairs, place))
             else:
                 prepared.append(Prepared(base + 1 + position, record))
         return prepared

@@ -7,10 +7,11 @@ the first names it.
 
 from __future__ import annotations
 
+import threading
 from array import array
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pyroaring import BitMap
 
@@ -22,9 +23,15 @@ from perdure.space.idmap import IdMap
 from perdure.temporal.columns import BEGINNING, FOREVER
 from perdure.temporal.links import Link, LinkKind
 
+if TYPE_CHECKING:
+    from perdure.vectors.exact import ExactIndex
+
 KEPT_MAX = 8
 DEAD, LIVE, HIDDEN = 0, 1, 2
 NO_TIME = BEGINNING  # in the event column: none was told
+NOWHERE = 0  # in the column of places: no source with a position was told
+VECTOR_ITEM = 4  # bytes of a float32
+TOLD = ""  # in place of a model: the caller gave the vector
 
 
 class Receipt(NamedTuple):
@@ -129,6 +136,8 @@ class SpaceState:
     valid_from: array[int] = field(default_factory=lambda: array("q"))
     valid_to: array[int] = field(default_factory=lambda: array("q"))
     superseded_from: array[int] = field(default_factory=lambda: array("q"))
+    places: array[int] = field(default_factory=lambda: array("Q"))  # see `place_of`; NOWHERE where untold
+    vector_seqs: array[int] = field(default_factory=lambda: array("q"))  # of the vector's record; 0: none
     presence: bytearray = field(default_factory=bytearray)  # DEAD, LIVE or HIDDEN
 
     ids: IdMap = field(default_factory=IdMap)
@@ -153,6 +162,13 @@ class SpaceState:
     kind_of: dict[int, str] = field(default_factory=dict)
     importance_of: dict[int, float] = field(default_factory=dict)
     pairs_of: dict[int, tuple[bytes, ...]] = field(default_factory=dict)
+    uri_of: dict[int, str] = field(default_factory=dict)  # of the source
+    actor_of: dict[int, str] = field(default_factory=dict)
+    actors: dict[str, BitMap] = field(default_factory=dict)
+    vector_models: dict[str, BitMap] = field(default_factory=dict)  # fingerprint, or TOLD -> rows
+    dimension: int = 0  # of the vectors; 0 while there is none
+    vectors: ExactIndex | None = None  # read from the records when first searched, kept up by apply then
+    vectors_lock: threading.Lock = field(default_factory=threading.Lock)  # one reader reads them, others wait
     versions: dict[int, int] = field(default_factory=dict)  # of documents
     unit_counts: dict[int, int] = field(default_factory=dict)  # documents of several units
     unit_owner: dict[int, int] = field(default_factory=dict)  # their later numbers
@@ -240,8 +256,12 @@ class SpaceState:
             + len(self.pairs_of)
             + len(self.ends)
             + len(self.made_from)
+            + len(self.uri_of)
+            + len(self.actor_of)
         )
-        return self.index.memory_bytes() + 80 * len(self.presence) + 200 * (mapped + self.links.count)
+        vectors = 0 if self.vectors is None else self.vectors.memory_bytes()
+        columns = 96 * len(self.presence)
+        return self.index.memory_bytes() + vectors + columns + 200 * (mapped + self.links.count)
 
     @property
     def fact_count(self) -> int:

@@ -24,6 +24,7 @@ from perdure.log.records import (
     RestoreRecord,
     SpaceRecord,
     UseRecord,
+    VectorRecord,
     decode,
 )
 from perdure.model.finding import Verified
@@ -263,7 +264,7 @@ def _ascend(places: Sequence[int]) -> bool:
 
 def _owners(record: Record) -> Iterable[int]:
     """Return the facts with which the record is erased when one of them is forgotten."""
-    if isinstance(record, EndRecord | AnnotationRecord):
+    if isinstance(record, EndRecord | AnnotationRecord | VectorRecord):
         return (record.number,)
     if isinstance(record, ReceiptRecord):
         return [item.number for item in record.items]
@@ -274,7 +275,7 @@ def _named(record: Record) -> Iterable[int]:
     """Return the facts that a record names."""
     if isinstance(record, LinkRecord):
         return (record.newer, record.older)
-    if isinstance(record, EndRecord | AnnotationRecord):
+    if isinstance(record, EndRecord | AnnotationRecord | VectorRecord):
         return (record.number,)
     if isinstance(record, HideRecord | RestoreRecord | UseRecord | RemovalRecord):
         return record.numbers

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64decode
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any
@@ -27,6 +28,7 @@ from perdure.log.records import (
     Record,
     SpaceRecord,
     UseRecord,
+    VectorRecord,
 )
 from perdure.log.records import SourceFields as SourceRecord
 from perdure.model.namespace import checked_namespace
@@ -49,6 +51,7 @@ from perdure.transfer.lines import (
     SourceFields,
     SpaceLine,
     UseLine,
+    VectorLine,
 )
 
 DIGEST_BYTES = 16  # of every keyed digest that a record holds
@@ -200,6 +203,20 @@ def _annotation(line: AnnotationLine) -> AnnotationRecord:
     )
 
 
+def _vector(line: VectorLine) -> VectorRecord:
+    try:
+        data = b64decode(line.data, validate=True)
+    except ValueError as error:
+        raise InvalidRequest("data must be base64", field="data") from error
+    return VectorRecord(
+        _number(line.fact, "fact"),
+        _number(line.unit, "unit"),
+        checks.checked_vector_bytes(data, "data"),
+        checks.checked_model(line.model),
+        _moment(line.recorded_at, "recordedAt"),
+    )
+
+
 def _hidden(line: HiddenLine) -> HideRecord:
     return HideRecord(_numbers(line.facts, "facts"), _moment(line.recorded_at, "recordedAt"))
 
@@ -294,6 +311,7 @@ _RECORDS: dict[type, Callable[[Any], Record]] = {
     EndLine: _end,
     RetractionLine: _retraction,
     AnnotationLine: _annotation,
+    VectorLine: _vector,
     HiddenLine: _hidden,
     ReceiptLine: _receipt,
     UseLine: _use,

@@ -5,14 +5,22 @@ from __future__ import annotations
 from array import array
 from collections.abc import Sequence
 
-from perdure.log.records import AnnotationRecord, EndRecord, FactRecord, LinkRecord
+import msgspec
+
+from perdure.base.ids import keyed_hash
+from perdure.log.records import AnnotationRecord, EndRecord, FactRecord, LinkRecord, VectorRecord
 from perdure.space.apply import link_of
 from perdure.space.draft import Draft, StateBase
-from perdure.space.state import Receipt
+from perdure.space.state import VECTOR_ITEM, Receipt
 from perdure.temporal.columns import begins_at
 from perdure.temporal.links import Link
 
 FIRST = 1 << 30  # above the numbers of all facts that a space holds, so that it may grow meanwhile
+
+
+def vector_digest(secret: bytes, data: bytes) -> bytes:
+    """Return what stands for a vector that was told before."""
+    return keyed_hash(secret, b"vector", data)
 
 
 class Earlier:
@@ -23,6 +31,9 @@ class Earlier:
         self.ids: dict[bytes, int] = {}
         self.above: dict[int, list[Link]] = {}
         self.below: dict[int, list[Link]] = {}
+        self.units: dict[int, int] = {}  # of documents of several
+        self.vectors: dict[tuple[int, int], VectorRecord] = {}  # each with a digest in place of its data
+        self.dimension = 0
         self.is_ordered = True
 
     def keep(self, draft: Draft) -> None:
@@ -37,6 +48,12 @@ class Earlier:
                     effective_from=record.effective_from,
                 )
                 self.effs.extend([eff] * len(units))
+                if len(units) > 1:
+                    self.units[record.number] = len(units)
+            elif isinstance(record, VectorRecord):
+                self.dimension = len(record.data) // VECTOR_ITEM
+                digest = vector_digest(draft.secret, record.data)
+                self.vectors[record.number, record.unit] = msgspec.structs.replace(record, data=digest)
             elif isinstance(record, LinkRecord):
                 link = link_of(record)
                 self.above.setdefault(link.older, []).append(link)
@@ -96,6 +113,21 @@ class Before:
 
     def annotation(self, number: int) -> AnnotationRecord | None:
         return None if number >= FIRST else self._base.annotation(number)
+
+    def unit_count(self, number: int) -> int:
+        return self._earlier.units.get(number, 1) if number >= FIRST else self._base.unit_count(number)
+
+    def vector(self, number: int, unit: int) -> VectorRecord | None:
+        """Return the vector of a unit; where it was told before, with a digest in place of its data."""
+        found = self._earlier.vectors.get((number, unit))
+        return self._base.vector(number, unit) if found is None and number < FIRST else found
+
+    @property
+    def dimension(self) -> int:
+        return self._earlier.dimension or self._base.dimension
+
+    def models(self) -> set[str]:
+        return self._base.models() | {record.model for record in self._earlier.vectors.values()}
 
     def digest(self, id_: str) -> bytes:
         return self._base.digest(id_)

@@ -148,6 +148,19 @@ class AnnotationLine(_Line, frozen=True, tag="annotation"):
     metadata: msgspec.Raw = NOTHING
 
 
+class VectorLine(_Line, frozen=True, tag="vector"):
+    """The vector of a fact or of one unit of a document: float32 numbers, little-endian, in base64.
+
+    `model` names the embedder that made it; it is absent where the caller gave the vector.
+    """
+
+    fact: int
+    data: str
+    recorded_at: int
+    unit: int = 0
+    model: str = ""
+
+
 class HiddenLine(_Line, frozen=True, tag="hidden"):
     """Facts that were softly forgotten."""
 
@@ -217,6 +230,7 @@ RecordLine = (
     | EndLine
     | RetractionLine
     | AnnotationLine
+    | VectorLine
     | HiddenLine
     | ReceiptLine
     | UseLine
@@ -232,6 +246,7 @@ TYPES = frozenset(
         "end",
         "retraction",
         "annotation",
+        "vector",
         "hidden",
         "receipt",
         "use",

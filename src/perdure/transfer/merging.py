@@ -24,12 +24,16 @@ from perdure.log.records import (
     ReceiptRecord,
     Record,
     UseRecord,
+    VectorRecord,
 )
 from perdure.planning.blocks import refuse_among, refuse_blocked
+from perdure.planning.vectors import find_other_model
 from perdure.space.apply import link_of
 from perdure.space.draft import Draft
+from perdure.space.state import TOLD, VECTOR_ITEM
 from perdure.temporal.links import Link, closes_cycle
 from perdure.transfer.book import Book
+from perdure.transfer.earlier import vector_digest
 from perdure.transfer.reading import Refused
 
 
@@ -161,6 +165,30 @@ def _merge_annotation(draft: Draft, book: Book, record: AnnotationRecord, item: 
     return True
 
 
+def _merge_vector(draft: Draft, book: Book, record: VectorRecord, item: Item) -> bool:
+    number = book.number(record.number)
+    units = draft.unit_count(number)
+    if record.unit >= units:
+        raise Refused(f"tells of unit {record.unit} of a text that has {units}")
+    dimension = draft.dimension
+    if dimension not in (0, len(record.data) // VECTOR_ITEM):
+        raise Refused(
+            f"has {len(record.data) // VECTOR_ITEM} dimensions, but the vectors of this space have {dimension}"
+        )
+    if other := find_other_model(draft, record.model):
+        raise Refused(f"was made by another model than the vectors of this space ({other})")
+    known = draft.vector(number, record.unit)
+    if known is not None:
+        same = known.data in (record.data, vector_digest(draft.secret, record.data))
+        if record.model == known.model == TOLD and not same:
+            raise Refused("conflict: this fact is stored with another embedding")
+        if record.model == TOLD != known.model:
+            raise Refused("conflict: this fact is stored without the embedding that the file tells")
+        return False
+    draft.add(msgspec.structs.replace(record, number=number))
+    return True
+
+
 def _merge_hidden(draft: Draft, book: Book, record: HideRecord, item: Item) -> bool:
     visible = tuple(
         number
@@ -222,6 +250,7 @@ _MERGES: dict[type, Callable[[Draft, Book, Any, Item], bool]] = {
     LinkRecord: _merge_link,
     EndRecord: _merge_end,
     AnnotationRecord: _merge_annotation,
+    VectorRecord: _merge_vector,
     HideRecord: _merge_hidden,
     ReceiptRecord: _merge_receipt,
     UseRecord: _merge_use,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -19,6 +20,7 @@ from perdure.log.records import (
     Record,
     SpaceRecord,
     UseRecord,
+    VectorRecord,
 )
 from perdure.log.records import SourceFields as SourceRecord
 from perdure.temporal.columns import BEGINNING
@@ -40,6 +42,7 @@ from perdure.transfer.lines import (
     SourceFields,
     SpaceLine,
     UseLine,
+    VectorLine,
 )
 
 
@@ -125,6 +128,11 @@ def _annotation(record: AnnotationRecord) -> Iterator[AnnotationLine]:
     )
 
 
+def _vector(record: VectorRecord) -> Iterator[VectorLine]:
+    data = b64encode(record.data).decode()
+    yield VectorLine(record.number, data, record.recorded_at, record.unit, record.model)
+
+
 def _hidden(record: HideRecord) -> Iterator[HiddenLine]:
     for numbers in _parts(record.numbers):
         yield HiddenLine(numbers, record.recorded_at)
@@ -168,6 +176,7 @@ _LINES: dict[type, Callable[[Any], Iterator[RecordLine]]] = {
     LinkRecord: _link,
     EndRecord: _end,
     AnnotationRecord: _annotation,
+    VectorRecord: _vector,
     HideRecord: _hidden,
     ReceiptRecord: _receipt,
     UseRecord: _use,

@@ -1,0 +1,51 @@
+"""Planning vectors: one dimension and one model a space, whoever tells them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from perdure.errors import InvalidRequest
+from perdure.log.records import VectorRecord
+from perdure.space.draft import Draft
+from perdure.space.state import TOLD, VECTOR_ITEM
+
+
+def find_other_model(draft: Draft, model: str) -> str | None:
+    """Return a model of the space's vectors that `model` does not go with; what callers told goes with any."""
+    if model == TOLD:
+        return None
+    return next((other for other in sorted(draft.models()) if other not in (TOLD, model)), None)
+
+
+def add_vectors(draft: Draft, number: int, vectors: Sequence[bytes], model: str) -> None:
+    """Plan the vectors of a fact's or document's units, in order; an empty one means none.
+
+    Raises:
+        InvalidRequest: the space's vectors have another dimension, or another model made them.
+    """
+    for unit, data in enumerate(vectors):
+        if data:
+            check_fits(draft, data, model)
+            draft.add(VectorRecord(number, unit, data, model, draft.now))
+
+
+def check_fits(draft: Draft, data: bytes, model: str) -> None:
+    """Raise InvalidRequest unless a vector goes with those of the space."""
+    dimension = len(data) // VECTOR_ITEM
+    if draft.dimension not in (0, dimension):
+        raise InvalidRequest(
+            f"embedding has {dimension} dimensions, but the vectors of this memory have {draft.dimension}; give one "
+            "of that length, or reindex with embeddings=True to embed everything anew",
+            field="embedding",
+        )
+    refuse_other_model(find_other_model(draft, model), model)
+
+
+def refuse_other_model(other: str | None, model: str) -> None:
+    """Raise InvalidRequest where the space's vectors are another model's."""
+    if other is not None:
+        raise InvalidRequest(
+            f"embedder is {model}, but the vectors of this memory were made by {other}; their scores do not "
+            "compare: use that model, or reindex with embeddings=True to embed everything anew",
+            field="embedder",
+        )
