@@ -12,6 +12,7 @@ from perdure.policies.forgetting import (
     reads_content,
 )
 from perdure.policies.observers import MemoryObserver
+from perdure.policies.pruning import Prune
 from perdure.policies.recency import (
     Basis,
     ExponentialRecency,
@@ -51,6 +52,7 @@ __all__ = [
     "MemoryObserver",
     "NoConsolidation",
     "NoRecency",
+    "Prune",
     "RankingParts",
     "RankingPolicy",
     "RecencyContext",

@@ -10,6 +10,7 @@ from perdure.errors import InvalidRequest
 from perdure.policies.consolidation import ConsolidationPolicy, NoConsolidation
 from perdure.policies.forgetting import ExpiredFor, ForgettingPolicy, KeepAll, MaxFacts, SupersededFor
 from perdure.policies.parameters import OneOf, Parameter, listed
+from perdure.policies.pruning import Prune
 from perdure.policies.recency import BASES, ExponentialRecency, NoRecency, RecencyPolicy
 from perdure.policies.relevance import RankingPolicy, Relevance, ScoreOrder
 from perdure.policies.supersession import ExplicitOnly, LatestBySubject, SupersessionPolicy
@@ -165,6 +166,7 @@ FORGETTING: Choice[ForgettingPolicy] = Choice(
         "expired-for": ExpiredFor,
         "superseded-for": SupersededFor,
         "max-facts": MaxFacts,
+        "prune": Prune,
     },
     methods=("select",),
 )
