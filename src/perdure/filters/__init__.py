@@ -1,0 +1,1 @@
+"""Metadata filters: their grammar, and what they mean."""
