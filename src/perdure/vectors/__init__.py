@@ -1,0 +1,1 @@
+"""Exact search by cosine over vectors held in memory, addressed by row numbers."""
