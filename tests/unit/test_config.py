@@ -9,8 +9,9 @@ from dataclasses import FrozenInstanceError, fields
 import pytest
 
 from perdure.errors import InvalidRequest
+from perdure.lexical.languages import PROFILES
 from perdure.lexical.profile import get_profile
-from perdure.memory.config import PROFILES, Limits, MemoryConfig
+from perdure.memory.config import Limits, MemoryConfig
 from perdure.policies import (
     ExpiredFor,
     ExplicitOnly,
@@ -256,7 +257,8 @@ def test_a_wrong_name_lists_the_allowed_ones():
 
 
 def test_a_pasted_text_in_place_of_a_name_is_cut_off():
-    assert len(str(refused({"profile": "x" * 10_000}))) < 250
+    assert len(str(refused({"ranking": "x" * 10_000}))) < 250
+    assert "x" * 100 not in str(refused({"profile": "x" * 10_000}))
     assert len(str(refused({"x" * 10_000: 1}))) < 400
 
 

@@ -79,9 +79,29 @@ class _Classes(dict[int, str]):
 _CLASSES = _Classes(_ASCII_CLASSES)
 
 
+class _Digits(dict[int, int]):
+    """Decimal digit of any script to the ASCII digit; every other code point to itself."""
+
+    def __missing__(self, code_point: int) -> int:
+        # Only of assigned code points: those of later versions of Unicode have no value everywhere.
+        found = unicodedata.decimal(chr(code_point), None) if classes(chr(code_point)) == "d" else None
+        if len(self) >= KNOWN_CLASSES_MAX:
+            self.clear()
+        self[code_point] = known = code_point if found is None else ord("0") + found
+        return known
+
+
+_DIGITS = _Digits()
+
+
 def classes(text: str) -> str:
     """Return the class of each character of a text, as a string of the same length."""
     return text.translate(_CLASSES)
+
+
+def ascii_digits(text: str) -> str:
+    """Return a text of the same length with the decimal digits of every script as 0 to 9."""
+    return text if text.isascii() else text.translate(_DIGITS)
 
 
 def is_blank(text: str) -> bool:
@@ -110,7 +130,7 @@ def count_words(text: str) -> int:
 
 
 def normalise(chunk: str) -> str:
-    """Return a text in NFKC, casefolded, without invisible characters and without optional vowel signs.
+    """Return a text in NFKC, casefolded, with ASCII digits, without invisible characters and optional vowel signs.
 
     Canonically equal texts and texts equal but for case give one result. A code point that Unicode 14 does
     not assign is kept as it is, and normalisation does not reach across it: later versions of Unicode may
@@ -127,6 +147,8 @@ def normalise(chunk: str) -> str:
         )
     else:
         chunk = _fold_case(chunk)
+    if "d" in letters:
+        chunk = ascii_digits(chunk)
     return _OPTIONAL_SIGNS.sub("", chunk.translate(_ONE_SPELLING))
 
 

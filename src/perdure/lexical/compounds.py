@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from perdure.lexical.characters import classes, is_blank, normalise
-from perdure.lexical.stopwords import STOP_WORDS
-from perdure.lexical.words import TERM_LENGTH_MAX, bounded, stem, without_accents, word_terms
+from perdure.lexical.words import TERM_LENGTH_MAX, Language, bounded, without_accents
 
 # A compound of more parts is a list or encoded data: its parts are kept, the whole is not.
 PARTS_MAX = 64
@@ -39,6 +38,10 @@ _ATOM = re.compile(
 )
 _SECTION = re.compile(r"[^/\\@=&:]+")
 _SHORT_PREFIX = re.compile(r"[am]{1,2}-[am]{2,}")
+_ABBREVIATION = re.compile(r"(?:am*\.){1,7}am*")  # U.S.A., which many write USA
+_MOMENT = re.compile(
+    r"([0-9]{4}-[0-9]{2}-[0-9]{2})t([0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]+)?)?)(z|[+-][0-9]{2}:?[0-9]{2})?"
+)
 _CLITICS = frozenset({"s", "ll", "re", "ve", "d", "m"})
 # Marks of ordinary sentences: too frequent to be terms unless they stand alone.
 _NO_SYMBOL = frozenset("admktperuwfzg;.,:!?'\"-")
@@ -52,6 +55,7 @@ class ChunkTerms:
     words and symbols, which a query asks for only when it has nothing else.
     """
 
+    language: Language
     document: list[str] = field(default_factory=list)
     content: list[str] = field(default_factory=list)
     loose: list[str] = field(default_factory=list)
@@ -73,9 +77,9 @@ class ChunkTerms:
         self.document.extend(terms)
 
 
-def analyse(chunk: str) -> ChunkTerms:
+def analyse(chunk: str, language: Language) -> ChunkTerms:
     """Return the terms of a chunk. A chunk with a visible character has at least one in content or loose."""
-    terms = ChunkTerms()
+    terms = ChunkTerms(language)
     if plain := _PLAIN.fullmatch(chunk):
         _add_plain(terms, plain[1].lower())
         return terms
@@ -123,11 +127,23 @@ def _add_picture(terms: ChunkTerms, picture: str, letters: str) -> None:
 def _add_piece(terms: ChunkTerms, piece: str, letters: str) -> None:
     start, end = _core(letters)
     core, letters = piece[start:end], letters[start:end]
+    if moment := _MOMENT.fullmatch(core):
+        _add_moment(terms, core, *moment.groups())
+        return
     atoms = list(_ATOM.finditer(letters))
     if atoms and atoms[0][0] != letters and len(atoms) <= PARTS_MAX:
-        terms.ask(_wholes(core, letters, len(atoms)))
+        terms.ask(_wholes(terms.language, core, letters, len(atoms)))
+        if _ABBREVIATION.fullmatch(letters):
+            _add_plain(terms, core.replace(".", ""))
     for atom in atoms:
         _add_atom(terms, core[atom.start() : atom.end()], atom)
+
+
+def _add_moment(terms: ChunkTerms, whole: str, date: str, time: str, zone: str | None) -> None:
+    """Add a date and a time that a letter joins (2024-05-01T10:30:00Z), so that either finds them."""
+    terms.ask([bounded(whole), date.replace("-", "")])
+    for part in filter(None, (date, time, zone)):
+        _add_piece(terms, part, classes(part))
 
 
 def _core(letters: str) -> tuple[int, int]:
@@ -140,11 +156,11 @@ def _core(letters: str) -> tuple[int, int]:
     return start, end
 
 
-def _wholes(core: str, letters: str, parts: int) -> Iterator[str]:
+def _wholes(language: Language, core: str, letters: str, parts: int) -> Iterator[str]:
     """Yield a compound's terms as a whole: all of it, its sections, and a short prefix joined on (email)."""
     yield bounded(without_accents(core))
     if _SHORT_PREFIX.fullmatch(letters):
-        yield bounded(stem(without_accents(core.replace("-", ""))))
+        yield bounded(language.stem(without_accents(core.replace("-", ""))))
     if parts <= 2:
         return
     for section in _SECTION.finditer(letters):
@@ -185,8 +201,8 @@ def _add_word(terms: ChunkTerms, word: str) -> None:
 
 
 def _add_plain(terms: ChunkTerms, word: str) -> None:
-    plain, *accented = word_terms(word)
-    if without_accents(word) in STOP_WORDS:
+    plain, *accented = terms.language.terms(word)
+    if terms.language.is_stop_word(word):
         terms.ask_last([plain])
     else:
         terms.ask([plain])

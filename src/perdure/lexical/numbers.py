@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from functools import cache
 
+from perdure.lexical.characters import ascii_digits
+
 GROUPS_MAX = 6
 DIGITS_MIN, DIGITS_MAX = 5, 15  # from a short local number to E.164's longest
 
@@ -34,11 +36,12 @@ def joined_groups(text: str) -> list[tuple[str, str]]:
     Groups are neighbours across one space, one hyphen or a closing bracket. Ascending by where they begin,
     then by length. At most five for each group, so the cost stays linear in the text.
     """
-    if not _TWO_GROUPS.search(text):
+    plain = ascii_digits(text)
+    if not _TWO_GROUPS.search(plain):
         return []
     found: list[tuple[str, str]] = []
-    for run in _run().finditer(text):
-        groups = list(_GROUP.finditer(text, run.start(), run.end()))
+    for run in _run().finditer(plain):
+        groups = list(_GROUP.finditer(plain, run.start(), run.end()))
         for first in range(len(groups) - 1):
             digits = groups[first][0]
             for last in groups[first + 1 : first + GROUPS_MAX]:

@@ -12,12 +12,15 @@ from perdure.errors import InvalidRequest
 from perdure.lexical import characters
 from perdure.lexical.characters import classes, is_blank
 from perdure.lexical.compounds import analyse, written_form
+from perdure.lexical.languages import DEFAULT_PROFILE, PROFILES, SNOWBALL, UNICODE_PROFILE
 from perdure.lexical.numbers import joined_groups
+from perdure.lexical.stopwords import STOP_WORDS as ENGLISH
 from perdure.lexical.unicode_table import TABLE_VERSION
-from perdure.lexical.words import forget_last_word
+from perdure.lexical.words import Language, forget_last_word, stemmer_version
 
 __all__ = ["Profile", "count_words", "get_profile", "is_blank", "spelled_out"]
 
+RULES = 2  # grows with any change of the rules that gives some text other terms
 CHUNKS_MAX = 65_536  # about 16 MB; an English corpus of a million facts repeats far fewer frequent chunks
 CHUNK_LENGTH_MAX = 64  # longer chunks are rarely met twice
 SPELLINGS_MAX = 8_192  # more than any one language's everyday characters
@@ -61,7 +64,7 @@ def count_words(text: str) -> int:
 
 
 class Profile(Protocol):
-    """One way to turn text into terms. Deterministic: a name and a table version fix every term.
+    """One way to turn text into terms. Deterministic: a name and a version fix every term.
 
     There is no query syntax; every character is text. Methods may be called from any number of threads.
     """
@@ -69,6 +72,13 @@ class Profile(Protocol):
     @property
     def name(self) -> str:
         """The name and version that a space stores, such as `english.v1`."""
+
+    @property
+    def version(self) -> str:
+        """All that the terms depend on beside the name: rules, Unicode's word classes, the stemmer's code.
+
+        What was derived under another version is derived anew.
+        """
 
     @property
     def table_version(self) -> str:
@@ -112,32 +122,26 @@ class _ChunkCache(dict[str, tuple[str, ...]]):
         return terms
 
 
-def _all_terms(chunk: str) -> tuple[str, ...]:
-    return tuple(analyse(chunk).document)
+class WordProfile:
+    """Words of any script in one language: its stems, and its stop words left out of queries."""
 
+    __slots__ = ("_content", "_documents", "_language", "_loose", "_name")
 
-def _content_terms(chunk: str) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(analyse(chunk).content))
-
-
-def _loose_terms(chunk: str) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(analyse(chunk).loose))
-
-
-class English:
-    """The default profile: words of any script, English stems, English stop words left out of queries."""
-
-    __slots__ = ("_content", "_documents", "_loose")
-
-    def __init__(self) -> None:
+    def __init__(self, name: str, language: Language) -> None:
+        self._name, self._language = name, language
         # Only digit groups depend on what stands beyond white space, so the terms of a chunk can be cached.
-        self._documents = _ChunkCache(_all_terms)
-        self._content = _ChunkCache(_content_terms)
-        self._loose = _ChunkCache(_loose_terms)
+        self._documents = _ChunkCache(lambda chunk: tuple(analyse(chunk, language).document))
+        self._content = _ChunkCache(lambda chunk: tuple(dict.fromkeys(analyse(chunk, language).content)))
+        self._loose = _ChunkCache(lambda chunk: tuple(dict.fromkeys(analyse(chunk, language).loose)))
 
     @property
     def name(self) -> str:
-        return "english.v1"
+        return self._name
+
+    @property
+    def version(self) -> str:
+        stems = "" if self._language.algorithm is None else f", {stemmer_version()}"
+        return f"rules {RULES}, Unicode {TABLE_VERSION}{stems}"
 
     @property
     def table_version(self) -> str:
@@ -176,10 +180,18 @@ class English:
         forget_last_word()
 
 
+def _language_of(name: str) -> Language:
+    if name == UNICODE_PROFILE:
+        return Language()
+    if name == DEFAULT_PROFILE:
+        return Language("english", ENGLISH, latin_only=True)
+    algorithm = name.removeprefix(SNOWBALL)
+    return Language(algorithm, ENGLISH if algorithm == "english" else frozenset())
+
+
 @cache
-def _profiles() -> dict[str, Profile]:
-    profiles: tuple[Profile, ...] = (English(),)
-    return {profile.name: profile for profile in profiles}
+def _profile(name: str) -> Profile:
+    return WordProfile(name, _language_of(name))
 
 
 def get_profile(name: str) -> Profile:
@@ -188,8 +200,8 @@ def get_profile(name: str) -> Profile:
     Raises:
         InvalidRequest: there is no profile of that name.
     """
-    try:
-        return _profiles()[name]
-    except KeyError:
-        known = ", ".join(_profiles())
-        raise InvalidRequest(f"profile {name!r} is unknown; use one of: {known}", field="profile") from None
+    if name not in PROFILES:
+        raise InvalidRequest(
+            f"profile {name[:64]!r} is unknown; use one of: {', '.join(PROFILES)}", field="profile"
+        )
+    return _profile(name)

@@ -1,10 +1,11 @@
-"""The terms of one word: stem, accent-free form, and the bound on a term's length."""
+"""The terms of one word in a language: stem, accent-free form, and the bound on a term's length."""
 
 from __future__ import annotations
 
 import threading
 import unicodedata
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache
 from hashlib import blake2b
 from importlib import import_module
@@ -30,31 +31,75 @@ _PLAIN_LETTERS = str.maketrans(
         "ё": "е",
     }
 )
-_stemming = threading.Lock()  # both stemmers keep the word at hand in themselves
+_stemming = threading.Lock()  # every stemmer keeps the word at hand in itself
 
 
 @cache
-def _stemmer() -> Callable[[str], str]:
+def _stemmer(algorithm: str) -> Callable[[str], str]:
     try:
         compiled = import_module("Stemmer")
     except ImportError:
-        pure: Callable[[str], str] = import_module("snowballstemmer").stemmer("english").stemWord
+        pure: Callable[[str], str] = import_module("snowballstemmer").stemmer(algorithm).stemWord
         return pure
     # Size 0: the stemmer's own cache would keep words of texts that were forgotten.
-    fast: Callable[[str], str] = compiled.Stemmer("english", 0).stemWord
+    fast: Callable[[str], str] = compiled.Stemmer(algorithm, 0).stemWord
     return fast
 
 
-def stem(word: str) -> str:
-    """Return the Snowball English stem of a word of the letters a to z; any other word as it is."""
-    if len(word) < 3 or not (word.isascii() and word.isalpha()):
-        return word
-    with _stemming:
-        return _stemmer()(word)
+@cache
+def stemmer_version() -> str:
+    """Return which code stems here: its stems may differ from those of any other version."""
+    try:
+        compiled: str = import_module("Stemmer").version()
+    except ImportError:
+        return f"snowballstemmer {import_module('importlib.metadata').version('snowballstemmer')}"
+    return f"PyStemmer {compiled}"
+
+
+@dataclass(frozen=True, slots=True)
+class Language:
+    """What a profile takes for one word, and which words its queries may leave out.
+
+    Args:
+        algorithm: Snowball's, for the stems; None leaves words as they are.
+        stop_words: as they are written, in lower case and without accents.
+        latin_only: stem words of the letters a to z only, because the algorithm is made for no others.
+    """
+
+    algorithm: str | None = None
+    stop_words: frozenset[str] = frozenset()
+    latin_only: bool = False
+
+    def stem(self, word: str) -> str:
+        """Return the stem of a normalised word of letters; any other word as it is."""
+        if self.algorithm is None or len(word) < 3 or not self._has_stem(word):
+            return word
+        with _stemming:
+            # Some algorithms take away all of a word that is one ending.
+            return _stemmer(self.algorithm)(word) or word
+
+    def _has_stem(self, word: str) -> bool:
+        if word.isascii():
+            return word.isalpha()
+        return not self.latin_only and not classes(word).strip("am")
+
+    def terms(self, word: str) -> list[str]:
+        """Return the terms of a normalised word: the stem of its spelling without accents and, where it has
+        accents and that is another, the stem with them."""
+        if len(word) > TERM_LENGTH_MAX:
+            return [bounded(word)]
+        plain = without_accents(word)
+        first = bounded(self.stem(plain))
+        if plain == word or (second := bounded(self.stem(word))) == first:
+            return [first]
+        return [first, second]
+
+    def is_stop_word(self, word: str) -> bool:
+        return without_accents(word) in self.stop_words
 
 
 def forget_last_word() -> None:
-    """Drop the stemmer, which keeps the last word it was given; the next word makes a new one."""
+    """Drop the stemmers, each of which keeps the last word it was given; the next word makes a new one."""
     with _stemming:
         _stemmer.cache_clear()
 
@@ -93,11 +138,3 @@ def bounded(term: str) -> str:
         return term
     digest = blake2b(term.encode("utf-8", "surrogatepass"), digest_size=_DIGEST_BYTES).hexdigest()
     return f"{term[: TERM_LENGTH_MAX - 1 - len(digest)]}~{digest}"
-
-
-def word_terms(word: str) -> list[str]:
-    """Return the terms of a normalised word: its stem and, where it has accents, the spelling with them."""
-    if len(word) > TERM_LENGTH_MAX:
-        return [bounded(word)]
-    plain = without_accents(word)
-    return [stem(plain)] if plain == word else [stem(plain), word]

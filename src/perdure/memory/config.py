@@ -12,6 +12,7 @@ from perdure.base.canonical import canonical_json
 from perdure.contract import limits as contract_limits
 from perdure.errors import InvalidRequest
 from perdure.lexical.bm25 import K1_MAX
+from perdure.lexical.languages import DEFAULT_PROFILE, PROFILES
 from perdure.policies.choices import (
     CONSOLIDATION,
     FORGETTING,
@@ -35,7 +36,6 @@ from perdure.policies.supersession import SupersessionPolicy
 History = Literal["current", "all", "historical"]
 HISTORIES: tuple[History, ...] = ("current", "all", "historical")
 OnIdConflict = Literal["reject", "replace"]
-PROFILES = ("english.v1",)
 RECEIPT_DAYS_MAX = 36_500
 
 
@@ -81,7 +81,8 @@ class MemoryConfig:
         consolidation: `none`, or a ConsolidationPolicy.
         on_id_conflict: `reject`, or `replace`, which discards the old text.
         ranking: `score`, `relevance`, or a RankingPolicy such as Relevance.
-        profile: how text is analysed: `english.v1`. Fixed for a space when it is made, as are k1 and b.
+        profile: how text is analysed: `english.v1`, `unicode.v1` (no stems, no stop words), or `snowball:` and
+            a language. Fixed for a space when it is made, as are k1 and b, until `Memory.reindex`.
         k1: 0 to 1,000; how soon more occurrences of a word stop counting.
         b: 0 to 1; how much a long text is held against it.
         limits: budgets of one read.
@@ -99,7 +100,7 @@ class MemoryConfig:
     consolidation: ConsolidationPolicy | str = "none"
     on_id_conflict: OnIdConflict = "reject"
     ranking: RankingPolicy | str = "score"
-    profile: str = "english.v1"
+    profile: str = DEFAULT_PROFILE
     k1: float = 0.9
     b: float = 0.4
     limits: Limits = Limits()

@@ -84,6 +84,30 @@ def test_a_text_gives_these_terms_in_its_order(text, terms):
         ("ＡＢＣ", "abc"),
         ("It's", "it"),
         ("wi-fi", "wifi"),
+        ("example.org", "see https://example.org/a/b?x=1&y=2#frag"),
+        ("https://example.org/a/b", "see https://example.org/a/b?x=1&y=2#frag"),
+        ("file.txt", r"in C:\Users\bo\file.txt"),
+        ("bashrc", "edit ~/.bashrc"),
+        ("init", "an __init__.py"),
+        ("case", "the snake_case_name"),
+        ("vector", "a std::vector<int>"),
+        ("HOME", "set ${HOME} first"),
+        ("1.2.10", "tagged v1.2.10-rc1"),
+        ("rc1", "tagged v1.2.10-rc1"),
+        ("1.2.10", "image 1.2.10+build.5"),
+        ("192.168.0.1", "net 192.168.0.1/24"),
+        ("GH-123", "(fixes #123, GH-123)"),
+        ("val", "col:val"),
+        ("USA", "made in the U.S.A."),
+        ("U.S.", "the US army"),
+        ("PhD", "a Ph.D. thesis"),
+        ("\U0001f3f4", "\U0001f3f4\U000e0067\U000e0062\U000e0065\U000e006e\U000e0067\U000e007f wins"),
+        ("1\ufe0f\u20e3", "press 1\ufe0f\u20e3"),
+        ("ისტორია", "საქართველოს ისტორია"),
+        ("hôpital", "HÔPITAL"),
+        ("hopital", "l'ho\u0302pital"),
+        ("Tieng Viet", "Tiếng Việt"),
+        ("ꦲꦏ꧀ꦱꦫ", "ꦲꦏ꧀ꦱꦫ"),
     ],
 )
 def test_this_query_finds_this_row(query, row):
@@ -137,6 +161,17 @@ def test_a_symbol_finds_rows_where_it_touches_a_word(symbol):
     assert shared(symbol, f"beside{symbol}word")
 
 
+@pytest.mark.parametrize("name", ["getUserName", "OpenAI", "iPhone"])
+def test_a_word_is_not_parted_where_its_case_changes(name):
+    # Case makes no difference anywhere, so it cannot make a joint either.
+    assert len(PROFILE.document_terms(name)) == 1
+    assert PROFILE.document_terms(name) == PROFILE.query_terms(name.lower())
+
+
+def test_an_abbreviation_that_is_spelled_like_a_stop_word_asks_for_no_stop_word():
+    assert "am" not in PROFILE.query_terms("10 a.m.")
+
+
 def test_symbols_do_not_count_beside_words_in_a_query():
     assert PROFILE.query_terms("* ( museum :* %") == ["museum"]
 
@@ -154,6 +189,10 @@ def test_symbols_do_not_count_beside_words_in_a_query():
         ("caf\u00e9", "caf\u00e9", "cafe"),
         ("$5", "costs $5", "costs 5"),
         ("\U0001f44d\U0001f3fd", "\U0001f44d\U0001f3fd", "\U0001f44d"),
+        ("U.S.", "the U.S. army", "the US army"),
+        ("2024-05-01T10:30", "2024-05-01T10:30", "2024-05-01 and 11:30"),
+        ("2024-05-01", "on 2024-05-01T10:30:00Z", "on 2024-05-02T01:30:00Z"),
+        ("\U0001f469\u200d\U0001f52c", "a \U0001f469\u200d\U0001f52c", "a \U0001f469 \U0001f52c"),
     ],
 )
 def test_the_exact_form_shares_more_terms_than_its_parts(query, exact, noise):
@@ -180,6 +219,15 @@ def test_the_exact_form_shares_more_terms_than_its_parts(query, exact, noise):
         ("₹1,00,000", "100000"),
         ("1,234.50", "1234.50"),
         ("1:56", "at 1:56 pm"),
+        ("2024-05-01", "at 2024-05-01T10:30:00Z"),
+        ("20240501", "at 2024-05-01T10:30:00Z"),
+        ("10:30:00", "at 2024-05-01T10:30:00.250+02:00."),
+        ("2024-05-01T10:30:00Z", "on 2024-05-01"),
+        ("123", "رقم ١٢٣"),
+        ("١٢٣", "number 123"),
+        ("91234567", "फ़ोन ९१२ ३४ ५६७"),
+        ("2024-05-01", "२०२४-०५-०१"),
+        ("12345", "０１２ ３４５ and １２ ３４５"),
     ],
 )
 def test_this_number_finds_this_row(query, row):
