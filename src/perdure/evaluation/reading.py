@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, get_args, get_type_hints
 
 from perdure.base.canonical import checked_text, strict_json
 from perdure.base.ids import checked_id
@@ -182,7 +182,8 @@ def _arguments(operation: Operation, told: Any) -> dict[str, Any]:
 def _case(told: dict[str, Any], clock: int | None, place: Place) -> Case:
     fields = by_name(told, {name: name for name in CASE_FIELDS}, "the case")
     query = checked_text(fields["query"], field="query")
-    if is_blank(query):
+    options = recall_options(fields.get("options", {}))
+    if is_blank(query) and options.get("embedding") is None:
         raise InvalidRequest("query is blank", field="query")
     expect, ordered = fields.get("expect"), fields.get("ordered", False)
     if not isinstance(ordered, bool):
@@ -200,7 +201,7 @@ def _case(told: dict[str, Any], clock: int | None, place: Place) -> Case:
         place,
         query,
         clock,
-        recall_options(fields.get("options", {})),
+        options,
         wanted,
         ordered,
         absent,
@@ -229,8 +230,18 @@ def _name(fields: Mapping[str, Any], field: str) -> str | None:
 
 
 def _spellings(call: Callable[..., Any], *, without: tuple[str, ...]) -> dict[str, str]:
-    names = [name for name in inspect.signature(call).parameters if name not in without]
+    names = [name for name in _parameters(call) if name not in without]
     return {spelling: name for name in names for spelling in (name, camel_case(name))}
+
+
+def _parameters(call: Callable[..., Any]) -> Iterator[str]:
+    """Yield the names of a call's parameters, those of an unpacked typed dictionary among them."""
+    for name, parameter in inspect.signature(call).parameters.items():
+        if parameter.kind is inspect.Parameter.VAR_KEYWORD:
+            for told in get_args(get_type_hints(call)[name]):
+                yield from told.__annotations__
+        else:
+            yield name
 
 
 def _kind(value: Any) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -184,11 +183,8 @@ class _Stage:
         return Answer(case, returned, scores, missed, leaked, reasons, took)
 
     def _explain(self, query: str, id_: str, options: Mapping[str, Any]) -> Explanation | None:
-        known = inspect.signature(self._memory.explain).parameters
         try:
-            return self._memory.explain(
-                query, id_, **{name: value for name, value in options.items() if name in known}
-            )
+            return self._memory.explain(query, id_, **options)
         except NotFound:
             return None
 

@@ -1,0 +1,213 @@
+"""Scenarios are played in order on a memory, and what comes back is measured and explained."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from perdure import ManualClock, MemoryConfig, Store
+from perdure.errors import Conflict, InvalidRequest, NotFound
+from perdure.evaluation import Trial, compare, comparison_object, read_scenario, run, run_object
+
+LATEST = MemoryConfig(supersession="latest-by-subject")
+PARIS = {"id": "paris", "text": "Alice lives in Paris", "subject": "home", "validFrom": "2020-01-01"}
+BERLIN = {"id": "berlin", "text": "Alice lives in Berlin", "subject": "home", "validFrom": "2024-01-01"}
+MOVE = [{"clock": "2020-02-01", "remember": PARIS}, {"clock": "2024-02-01", "remember": BERLIN}]
+
+
+def told(*entries):
+    return read_scenario(b"\n".join(json.dumps(entry).encode() for entry in entries), "trial.jsonl")
+
+
+def asked(*entries, config=LATEST, **options):
+    return run([told(*entries)], Trial(config, **options))
+
+
+def test_the_clock_of_an_entry_is_when_it_is_recorded_and_asked():
+    case = {"query": "where does Alice live"}
+    answers = asked(
+        MOVE[0],
+        {**case, "clock": "2022-01-01", "expect": ["paris"]},
+        MOVE[1],
+        {**case, "expect": ["berlin"], "absent": ["paris"]},
+        {**case, "options": {"asOf": "2023-01-01"}, "expect": ["paris"]},
+        {**case, "options": {"knownAt": "2024-01-15"}, "expect": ["paris"]},
+        {**case, "options": {"history": "all"}, "expect": ["paris", "berlin"]},
+    )
+    assert answers.means()["exact"] == 1
+    assert answers.leaks == ()
+
+
+def test_a_clock_that_is_never_set_stands_at_the_turn_of_the_millennium():
+    found = asked(
+        {"remember": {"id": "a", "text": "a lamp", "validFrom": "2000-01-01"}},
+        {"remember": {"id": "b", "text": "a lamp too", "validFrom": 946_684_800_001}},
+        {"query": "lamp", "expect": ["a"]},
+    )
+    assert found.means()["exact"] == 1
+
+
+def test_every_operation_does_what_the_method_of_its_name_does():
+    case = {"query": "kettle"}
+    found = asked(
+        {
+            "remember": [
+                {"id": name, "text": f"The kettle is {name}"} for name in ("blue", "red", "old", "new", "hot")
+            ]
+        },
+        {"correct": {"id": "blue", "newText": "The kettle is navy", "newId": "navy"}},
+        {"end": {"id": "old", "at": "2000-01-01"}},
+        {"retract": {"id": "red"}},
+        {"annotate": {"id": "new", "tags": ["kitchen"], "kind": None}},
+        {**case, "expect": ["navy", "new", "hot"]},
+        {**case, "options": {"tags": ["kitchen"]}, "expect": ["new"]},
+        {"forget": {"ids": ["hot"], "soft": True}},
+        {**case, "expect": ["navy", "new"], "absent": ["hot"]},
+        {"restore": {"ids": ["hot"]}},
+        {**case, "expect": ["navy", "new", "hot"]},
+        {"forget": {"ids": ["hot", "new"]}},
+        {**case, "expect": ["navy"], "absent": ["hot", "new"]},
+    )
+    assert found.means()["exact"] == 1
+
+
+def test_each_scenario_has_a_store_of_its_own():
+    first = told({"remember": {"id": "a", "text": "a lamp"}}, {"query": "lamp", "expect": ["a"]})
+    second = told({"remember": {"id": "b", "text": "a lamp"}}, {"query": "lamp", "expect": ["b"]})
+    assert run([first, second]).means()["exact"] == 1
+
+
+def test_a_case_that_fails_is_explained_when_asked():
+    found = asked(
+        *MOVE,
+        {"query": "Alice", "expect": ["paris"], "absent": ["berlin"]},
+        {"forget": {"ids": ["paris"]}},
+        {"query": "Alice", "expect": ["paris"]},
+        why=True,
+    )
+    stale, gone = found.answers
+    assert (stale.missed, stale.unwanted) == (("paris",), ("berlin",))
+    assert [(why.id, why.expected, why.explanation.reason) for why in stale.reasons] == [
+        ("paris", True, "not-current"),
+        ("berlin", False, "returned"),
+    ]
+    assert [(why.id, why.explanation) for why in gone.reasons] == [("paris", None)]
+    assert found.leaks == (stale,)
+
+
+def test_options_of_a_trial_stand_where_a_case_gives_none():
+    entries = [
+        *MOVE,
+        {"query": "Alice", "expect": ["berlin"]},
+        {"query": "Alice", "options": {"k": 1}, "expect": ["berlin"]},
+    ]
+    found = asked(*entries, config=MemoryConfig(), options={"k": 2, "history": "all"})
+    assert [len(answer.returned) for answer in found.answers] == [2, 1]
+
+
+@pytest.mark.parametrize("field", ["expect", "absent"])
+def test_an_id_that_no_fact_ever_had_is_a_mistake_of_the_case(field):
+    with pytest.raises(
+        InvalidRequest, match=rf"^trial\.jsonl, line 3: {field}\[1\] is an id that no fact had"
+    ):
+        asked(*MOVE, {"query": "Alice", field: ["paris", "pariss"]})
+
+
+@pytest.mark.parametrize(
+    ("entry", "error"),
+    [
+        ({"retract": {"id": "rome"}}, NotFound),
+        ({"remember": {**PARIS, "text": "Alice lives elsewhere"}}, Conflict),
+        ({"query": "Alice", "options": {"k": 0}, "expect": []}, InvalidRequest),
+    ],
+)
+def test_what_a_memory_refuses_is_raised_with_the_place_of_the_entry(entry, error):
+    with pytest.raises(error, match=r"^trial\.jsonl, line 3: ") as raised:
+        asked(*MOVE, entry)
+    assert raised.value.details["line"] == 3
+
+
+def test_a_memory_that_is_given_is_told_and_asked_and_keeps_the_facts():
+    clock = ManualClock("2020-01-01")
+    with Store.open(":memory:", clock=clock) as store:
+        memory = store.memory(config=LATEST)
+        memory.remember("Alice plays the oboe", id="oboe")
+        scenario = told(*MOVE, {"query": "Alice", "expect": ["oboe", "berlin"]})
+        assert run([scenario], memory=memory, clock=clock).means()["exact"] == 1
+        assert memory.get("berlin") is not None
+        with pytest.raises(InvalidRequest, match="line 1: the entry sets the clock"):
+            run([scenario], memory=memory)
+
+
+def test_the_timer_is_asked_before_and_after_each_recall():
+    ticks = iter(range(0, 100, 7))
+    found = asked(*MOVE, {"query": "Alice", "expect": ["berlin"]}, timer=lambda: next(ticks))
+    assert [answer.nanoseconds for answer in found.answers] == [7]
+
+
+def test_progress_is_told_after_each_entry():
+    seen = []
+    run([told(*MOVE)], progress=lambda done, of: seen.append((done, of)))
+    assert seen == [(1, 2), (2, 2)]
+
+
+def test_a_comparison_pairs_the_cases_and_repeats_itself_exactly():
+    entries = [*MOVE, *({"query": "Alice", "category": c, "expect": ["berlin"]} for c in ("x", "x", "y"))]
+    first, second = asked(*entries), asked(*entries, config=MemoryConfig())
+    differences = compare(first, second)
+    assert differences == compare(first, second)
+    by_name = {(one.category, one.metric): one for one in differences}
+    whole = by_name[None, "exact"]
+    assert (whole.cases, whole.first, whole.second, whole.difference, whole.low, whole.high) == (
+        3,
+        1,
+        0,
+        -1,
+        -1,
+        -1,
+    )
+    assert (by_name["x", "exact"].cases, by_name["y", "exact"].cases) == (2, 1)
+    assert json.loads(json.dumps(comparison_object(differences)))[0]["category"] is None
+
+
+def test_the_interval_holds_the_difference_and_is_wider_for_fewer_cases():
+    def runs(count):
+        cases = [{"query": "lamp" if n % 2 else "kettle", "expect": ["a"]} for n in range(count)]
+        scenario = told(
+            {"remember": {"id": "a", "text": "a lamp"}}, {"remember": {"id": "b", "text": "a kettle"}}, *cases
+        )
+        return run([scenario]), run([scenario], Trial(options={"minScore".replace("S", "_s"): 100}))
+
+    widths = []
+    for count in (10, 160):
+        [recall] = [one for one in compare(*runs(count)) if one.metric == "R@10"]
+        assert recall.low <= recall.difference <= recall.high <= 0
+        widths.append(recall.high - recall.low)
+    assert widths[0] > 2 * widths[1]
+
+
+def test_runs_of_other_cases_cannot_be_compared():
+    first = asked(*MOVE, {"query": "Alice", "expect": ["berlin"]})
+    with pytest.raises(InvalidRequest, match="other cases"):
+        compare(first, asked(*MOVE, {"query": "Paris", "expect": []}))
+
+
+def test_the_object_of_a_run_is_json_and_names_what_failed_without_texts_unless_asked():
+    found = asked(
+        *MOVE, {"query": "Alice", "name": "stale", "expect": ["paris"], "absent": ["berlin"]}, why=True
+    )
+    plain = json.dumps(run_object(found))
+    assert "Alice" not in plain
+    [failure] = json.loads(plain)["failures"]
+    assert (failure["line"], failure["name"], failure["missed"], failure["unwanted"]) == (
+        3,
+        "stale",
+        ["paris"],
+        ["berlin"],
+    )
+    explained = json.loads(json.dumps(run_object(found, why=True)))
+    assert [why["explanation"]["reason"] for why in explained["failures"][0]["why"]] == [
+        "not-current",
+        "returned",
+    ]
