@@ -17,6 +17,7 @@ _UNSEEN = re.compile(
     "\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
     "\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f]+"
 )
+RETOLD_CHARACTERS_MIN = 24  # shorter texts ("yes, please") may be equal and mean different things
 _LONG_RUN = re.compile(rb"[^\0]{%d,}" % MARKS_SORTED_MIN)
 
 
@@ -51,6 +52,15 @@ def folded(text: str) -> str:
         return " ".join(text.casefold().split())
     once = unicodedata.normalize("NFKC", _with_marks_in_order(text)).casefold()
     return " ".join(unicodedata.normalize("NFKC", once).split())
+
+
+def retold_form(text: str) -> str | None:
+    """Return the form in which a text is told again: single spaces, lower case, punctuation kept.
+
+    None for a text that is shorter than 24 characters in this form, which is never taken for told again.
+    """
+    form = " ".join(text.split()).lower()
+    return form if len(form) >= RETOLD_CHARACTERS_MIN else None
 
 
 class _Parts(dict[int, str]):

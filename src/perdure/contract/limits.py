@@ -24,5 +24,6 @@ FRONTIER_DEFAULT = 16_384
 BYTES_DEFAULT = 64 * 1024 * 1024
 RECEIPT_DAYS = 30
 METADATA_KEY_RESERVED = "perdure"
+MERGED_IDS_MAX = 256  # digests of merged tellings that a fact keeps, 16 bytes each
 DIMENSION_MAX = 4_096  # of an embedding
 MODEL_BYTES_MAX = 256  # of an embedder's fingerprint

@@ -90,6 +90,14 @@ class EndRecord(_Record, frozen=True, tag=3):
     reason: str | None
 
 
+class Merges(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """How often other tellings were merged into a fact; `ids` are keyed digests of the last of them, in order."""
+
+    count: int
+    last_at: int
+    ids: tuple[bytes, ...]
+
+
 class AnnotationRecord(_Record, frozen=True, tag=4):
     """The annotations of a fact from now on, whole. `metadata` None keeps what was told."""
 
@@ -100,6 +108,7 @@ class AnnotationRecord(_Record, frozen=True, tag=4):
     pinned: bool
     metadata: bytes | None
     recorded_at: int
+    merged: Merges | None = None  # (format 3)
 
 
 class HideRecord(_Record, frozen=True, tag=5):
@@ -124,6 +133,9 @@ class RemovalRecord(_Record, frozen=True, tag=7):
     seqs: tuple[int, ...]
     recorded_at: int
     replaced: bool = False
+
+
+NO_FACT = -1  # in place of a fact's number: the telling was refused, so there is none (format 3)
 
 
 class ReceiptItem(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -211,10 +223,18 @@ _decode = msgspec.msgpack.Decoder(Record).decode
 
 def encode(record: Record) -> bytes:
     """Return the record's bytes."""
-    if isinstance(record, VectorRecord):
-        return _THIRD + _encode(record)
+    return _format_of(record) + _encode(record)
+
+
+def _format_of(record: Record) -> bytes:
+    if (
+        isinstance(record, VectorRecord)
+        or (isinstance(record, AnnotationRecord) and record.merged is not None)
+        or (isinstance(record, ReceiptRecord) and any(item.number == NO_FACT for item in record.items))
+    ):
+        return _THIRD
     newer = isinstance(record, GoneRecord) or (isinstance(record, BlockRecord) and record.key)
-    return (_SECOND if newer else _FIRST) + _encode(record)
+    return _SECOND if newer else _FIRST
 
 
 def decode(data: bytes, *, space: int | None = None, seq: int | None = None) -> Record:

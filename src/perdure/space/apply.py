@@ -18,9 +18,11 @@ from pyroaring import BitMap
 
 from perdure.base.canonical import canonical_json, decode_json
 from perdure.base.ids import keyed_hash
+from perdure.base.text import retold_form
 from perdure.errors import Corrupt
 from perdure.lexical.profile import Profile
 from perdure.log.records import (
+    NO_FACT,
     AnnotationRecord,
     BlockRecord,
     EndRecord,
@@ -52,6 +54,7 @@ class Prepared(NamedTuple):
     hash: int = 0
     pairs: tuple[bytes, ...] = ()
     place: int = NOWHERE
+    retold: int = NOWHERE
 
 
 def prepare(seq: int, record: Record, profile: Profile, secret: bytes) -> Prepared:
@@ -65,7 +68,16 @@ def prepare(seq: int, record: Record, profile: Profile, secret: bytes) -> Prepar
         id_hash(id_digest(secret, record.id)),
         metadata_pairs(record.metadata, secret),
         place_of(record, secret),
+        NOWHERE if record.version else retold_hash(record.text, secret),
     )
+
+
+def retold_hash(text: str, secret: bytes) -> int:
+    """Return a keyed hash of the form in which the text is told again; NOWHERE where it never is."""
+    form = retold_form(text)
+    if form is None:
+        return NOWHERE
+    return int.from_bytes(keyed_hash(secret, b"told again", form.encode(), 8), "little") or 1
 
 
 def place_of(record: FactRecord, secret: bytes) -> int:
@@ -156,6 +168,7 @@ def _apply_fact(state: SpaceState, item: Prepared, secret: bytes) -> None:
     for position, terms in enumerate(item.units):
         _append_row(state, record, item.seq, terms)
         state.places[-1] = item.place
+        state.retold[-1] = item.retold
         if position:
             state.unit_owner[record.number + position] = record.number
     if len(item.units) > 1:
@@ -192,6 +205,7 @@ def _append_row(state: SpaceState, record: FactRecord | None, seq: int, terms: l
     state.valid_to.append(end)
     state.superseded_from.append(FOREVER)
     state.places.append(NOWHERE)
+    state.retold.append(NOWHERE)
     state.vector_seqs.append(0)
     state.presence.append(LIVE if record else DEAD)
 
@@ -418,7 +432,7 @@ def _forget(state: SpaceState, number: int) -> None:
     _take_from(state.actors, () if actor is None else (actor,), number)
     for row in _rows(state, number):
         _forget_vector(state, row)
-        state.places[row] = NOWHERE
+        state.places[row] = state.retold[row] = NOWHERE
         state.index.erase(row)
         state.presence[row] = DEAD
         state.seqs[row] = 0
@@ -436,7 +450,8 @@ def _apply_receipt(state: SpaceState, item: Prepared, secret: bytes) -> None:
     assert isinstance(record, ReceiptRecord)
     state.receipts[record.key] = Receipt(record, item.seq)
     for told in record.items:
-        _own(state, told.number, item.seq)
+        if told.number != NO_FACT:
+            _own(state, told.number, item.seq)
 
 
 def _own(state: SpaceState, number: int, seq: int) -> None:
@@ -444,11 +459,14 @@ def _own(state: SpaceState, number: int, seq: int) -> None:
 
 
 def _apply_use(state: SpaceState, item: Prepared, secret: bytes) -> None:
-    assert isinstance(item.record, UseRecord)
-    for number in item.record.numbers:
+    record = item.record
+    assert isinstance(record, UseRecord)
+    for number in record.numbers:
         if state.exists(number):
-            count, _ = state.uses.get(number, (0, 0))
-            state.uses[number] = (count + 1, item.record.recorded_at)
+            count, last = state.uses.get(number, (0, BEGINNING))
+            state.uses[number] = (count + 1, max(last, record.recorded_at))
+            if record.context:
+                state.used_in.add(id_hash(record.context), number)
             state.stale.add(number)
 
 

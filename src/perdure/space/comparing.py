@@ -11,9 +11,20 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from perdure.space.idmap import IdMap
 from perdure.space.state import DEAD, SpaceState
 
-_COLUMNS = ("seqs", "ingested", "event", "valid_from", "valid_to", "superseded_from", "places", "vector_seqs")
+_COLUMNS = (
+    "seqs",
+    "ingested",
+    "event",
+    "valid_from",
+    "valid_to",
+    "superseded_from",
+    "places",
+    "vector_seqs",
+    "retold",
+)
 _EQUAL = (
     "settings",
     "newest_ingest",
@@ -61,7 +72,8 @@ def differences(kept: SpaceState, built: SpaceState) -> list[str]:
     pairs = (
         ("index", kept.index.dump(), built.index.dump()),
         ("labels", dict(_labels(kept)), dict(_labels(built))),
-        ("ids", _ids(kept, living), _ids(built, living)),
+        ("ids", _pairs(kept.ids, living), _pairs(built.ids, living)),
+        ("used_in", _pairs(kept.used_in, living), _pairs(built.used_in, living)),
         ("links", _links(kept), _links(built)),
         ("told links", kept.links.told, built.links.told),
         ("receipts", _receipts(kept), _receipts(built)),
@@ -83,8 +95,8 @@ def _labels(state: SpaceState) -> Iterable[tuple[int, list[tuple[str, int]]]]:
     return ((number, state.labels.index.row_terms(row)) for number, row in state.labels.row_of.items())
 
 
-def _ids(state: SpaceState, living: npt.NDArray[np.bool_]) -> list[tuple[int, int]]:
-    hashes, numbers = state.ids.dump()
+def _pairs(table: IdMap, living: npt.NDArray[np.bool_]) -> list[tuple[int, int]]:
+    hashes, numbers = table.dump()
     pairs = zip(memoryview(hashes).cast("Q").tolist(), memoryview(numbers).cast("i").tolist(), strict=True)
     return sorted((hash_, number) for hash_, number in pairs if number >= 0 and living[number])
 

@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from typing import NamedTuple, Protocol
 
+import numpy as np
+
 from perdure.base.ids import keyed_hash
 from perdure.log.records import (
     AnnotationRecord,
@@ -23,6 +25,7 @@ from perdure.log.records import (
     RemovalRecord,
     VectorRecord,
 )
+from perdure.space.apply import retold_hash
 from perdure.space.facts import FactReader
 from perdure.space.idmap import id_digest
 from perdure.space.state import VECTOR_ITEM, Receipt, SpaceState, end_or_forever
@@ -55,6 +58,7 @@ class Base(Protocol):
     def valid_to(self, number: int) -> int: ...
     def ends(self, number: int) -> Sequence[EndRecord]: ...
     def annotation(self, number: int) -> AnnotationRecord | None: ...
+    def retold(self, text: int) -> list[int]: ...
     def unit_count(self, number: int) -> int: ...
     def vector(self, number: int, unit: int) -> VectorRecord | None: ...
     @property
@@ -115,6 +119,10 @@ class StateBase:
     def annotation(self, number: int) -> AnnotationRecord | None:
         return self.state.annotations.get(number)
 
+    def retold(self, text: int) -> list[int]:
+        found = np.frombuffer(self.state.retold, dtype=np.uint64) == text
+        return [int(number) for number in np.flatnonzero(found)]
+
     def unit_count(self, number: int) -> int:
         return self.state.unit_counts.get(number, 1)
 
@@ -157,6 +165,7 @@ class Draft:
         self._ends: dict[int, list[EndRecord]] = {}
         self._annotations: dict[int, AnnotationRecord] = {}
         self._vectors: dict[tuple[int, int], VectorRecord] = {}
+        self._retold: dict[int, list[int]] | None = None  # only where somebody asks
 
     @property
     def next_number(self) -> int:
@@ -247,6 +256,22 @@ class Draft:
             return over
         return self._base.annotation(number)
 
+    def retold(self, text: int) -> list[int]:
+        """Return the facts that say what this text says (see `retold_hash`), ascending; hidden ones too.
+
+        The first call looks at every fact that the plan has added, later ones at those added since.
+        """
+        if self._retold is None:
+            self._retold = {}
+            for record in self._facts.values():
+                self._note_text(record)
+        mine = self._retold.get(text, [])
+        return [number for number in (*self._base.retold(text), *mine) if number not in self._removed]
+
+    def _note_text(self, record: FactRecord) -> None:
+        if self._retold is not None and not record.version:
+            self._retold.setdefault(retold_hash(record.text, self.secret), []).append(record.number)
+
     def unit_count(self, number: int) -> int:
         """Return how many units a fact (one) or a document has."""
         told = self._facts.get(number)
@@ -294,6 +319,7 @@ class Draft:
         self.planned.append(Planned(record, units))
         self._facts[record.number] = record
         self._ids[record.id] = record.number
+        self._note_text(record)
         self._next += len(units)
 
     def restore(self, number: int) -> None:
@@ -358,6 +384,8 @@ class Draft:
         self.erased += other.erased
         self._next = other._next
         self._facts.update(other._facts)
+        for record in other._facts.values():
+            self._note_text(record)
         self._ids.update(other._ids)
         self._removed |= other._removed
         self._restored |= other._restored

@@ -18,6 +18,7 @@ import msgspec
 from perdure.errors import Corrupt
 from perdure.log.protocol import ADVICE, Read
 from perdure.log.records import (
+    NO_FACT,
     AnnotationRecord,
     BlockRecord,
     EndRecord,
@@ -268,12 +269,12 @@ def _kept_receipt(record: ReceiptRecord, seq: int, survey: _Survey) -> ReceiptRe
     items: list[ReceiptItem] = []
     for item in record.items:
         number = survey.new(item.number)
-        if number == NOWHERE:
+        if number == NOWHERE and item.number != NO_FACT:
             return None
         items.append(
             msgspec.structs.replace(
                 item,
-                number=number,
+                number=NO_FACT if item.number == NO_FACT else number,
                 supersedes=_living(item.supersedes, survey),
                 superseded_by=_living(item.superseded_by, survey),
             )

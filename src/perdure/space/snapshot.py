@@ -28,8 +28,18 @@ from perdure.space.state import Labels, Receipt, SpaceState
 from perdure.temporal.links import LinkKind, against_order
 
 NAME = "state"
-LAYOUT = 3  # grows with any change of this module, of the analysis or of the index's dump
-_COLUMNS = ("seqs", "ingested", "event", "valid_from", "valid_to", "superseded_from", "places", "vector_seqs")
+LAYOUT = 4  # grows with any change of this module, of the analysis or of the index's dump
+_COLUMNS = (
+    "seqs",
+    "ingested",
+    "event",
+    "valid_from",
+    "valid_to",
+    "superseded_from",
+    "places",
+    "vector_seqs",
+    "retold",
+)
 _BITMAPS = ("timed", "plain", "hidden", "pinned")
 _POSTINGS = ("entities", "tags", "kinds", "metadata", "actors", "vector_models")
 _PLAIN_MAPS = (
@@ -68,6 +78,7 @@ class _Snapshot(msgspec.Struct, array_like=True):
     columns: list[bytes]
     presence: bytes
     ids: tuple[bytes, bytes]
+    used_in: tuple[bytes, bytes]
     bitmaps: list[bytes]
     postings: list[dict[Any, bytes]]
     subjects: dict[str, bytes]
@@ -99,6 +110,7 @@ def cached_state(state: SpaceState) -> Cached:
             columns=[getattr(state, name).tobytes() for name in _COLUMNS],
             presence=bytes(state.presence),
             ids=state.ids.dump(),
+            used_in=state.used_in.dump(),
             bitmaps=[getattr(state, name).serialize() for name in _BITMAPS],
             postings=[{k: v.serialize() for k, v in getattr(state, name).items()} for name in _POSTINGS],
             subjects={subject: order.tobytes() for subject, order in state.subjects.items()},
@@ -167,6 +179,7 @@ def _state(snapshot: _Snapshot) -> SpaceState:
         getattr(state, name).frombytes(data)
     state.presence[:] = snapshot.presence
     state.ids = IdMap.load(*snapshot.ids)
+    state.used_in = IdMap.load(*snapshot.used_in)
     for name, data in zip(_BITMAPS, snapshot.bitmaps, strict=True):
         setattr(state, name, BitMap.deserialize(data))
     for name, table in zip(_POSTINGS, snapshot.postings, strict=True):

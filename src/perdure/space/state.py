@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 KEPT_MAX = 8
 DEAD, LIVE, HIDDEN = 0, 1, 2
 NO_TIME = BEGINNING  # in the event column: none was told
-NOWHERE = 0  # in the column of places: no source with a position was told
+NOWHERE = 0  # in the columns of places and of texts told again: there is none
 VECTOR_ITEM = 4  # bytes of a float32
 TOLD = ""  # in place of a model: the caller gave the vector
 
@@ -139,6 +139,7 @@ class SpaceState:
     places: array[int] = field(default_factory=lambda: array("Q"))  # see `place_of`; NOWHERE where untold
     vector_seqs: array[int] = field(default_factory=lambda: array("q"))  # of the vector's record; 0: none
     presence: bytearray = field(default_factory=bytearray)  # DEAD, LIVE or HIDDEN
+    retold: array[int] = field(default_factory=lambda: array("Q"))  # see `retold_hash`; NOWHERE: never retold
 
     ids: IdMap = field(default_factory=IdMap)
     links: LinkTable = field(default_factory=LinkTable)
@@ -172,7 +173,8 @@ class SpaceState:
     versions: dict[int, int] = field(default_factory=dict)  # of documents
     unit_counts: dict[int, int] = field(default_factory=dict)  # documents of several units
     unit_owner: dict[int, int] = field(default_factory=dict)  # their later numbers
-    uses: dict[int, tuple[int, int]] = field(default_factory=dict)
+    uses: dict[int, tuple[int, int]] = field(default_factory=dict)  # how often, and when last
+    used_in: IdMap = field(default_factory=IdMap)  # by the hash of a context's digest
     made_from: dict[int, tuple[int, ...]] = field(default_factory=dict)  # ascending; may name forgotten ones
     owned: dict[int, list[int]] = field(default_factory=dict)  # seqs erased with the fact
     receipts: dict[bytes, Receipt] = field(default_factory=dict)

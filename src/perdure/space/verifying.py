@@ -12,6 +12,7 @@ from pyroaring import BitMap
 from perdure.errors import Busy, Corrupt, InvalidRequest, Moved, Unavailable
 from perdure.log.protocol import ADVICE, Entry, Finding, Head, Log, Progress
 from perdure.log.records import (
+    NO_FACT,
     AnnotationRecord,
     EndRecord,
     FactRecord,
@@ -267,7 +268,7 @@ def _owners(record: Record) -> Iterable[int]:
     if isinstance(record, EndRecord | AnnotationRecord | VectorRecord):
         return (record.number,)
     if isinstance(record, ReceiptRecord):
-        return [item.number for item in record.items]
+        return [item.number for item in record.items if item.number != NO_FACT]
     return ()
 
 
@@ -280,5 +281,6 @@ def _named(record: Record) -> Iterable[int]:
     if isinstance(record, HideRecord | RestoreRecord | UseRecord | RemovalRecord):
         return record.numbers
     if isinstance(record, ReceiptRecord):
-        return [number for item in record.items for number in (item.number, *item.supersedes)]
+        named = [number for item in record.items for number in (item.number, *item.supersedes)]
+        return [number for number in named if number != NO_FACT]
     return ()

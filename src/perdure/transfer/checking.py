@@ -17,12 +17,14 @@ from perdure.contract import limits
 from perdure.errors import InvalidRequest
 from perdure.lexical.profile import get_profile
 from perdure.log.records import (
+    NO_FACT,
     AnnotationRecord,
     BlockRecord,
     EndRecord,
     FactRecord,
     HideRecord,
     LinkRecord,
+    Merges,
     ReceiptItem,
     ReceiptRecord,
     Record,
@@ -45,6 +47,7 @@ from perdure.transfer.lines import (
     HiddenLine,
     ItemFields,
     LinkLine,
+    MergedFields,
     ReceiptLine,
     RecordLine,
     RetractionLine,
@@ -200,6 +203,20 @@ def _annotation(line: AnnotationLine) -> AnnotationRecord:
         line.pinned,
         b"{}" if metadata == b"" else metadata,
         _moment(line.recorded_at, "recordedAt"),
+        None if line.merged is None else _merged(line.merged),
+    )
+
+
+def _merged(merged: MergedFields) -> Merges:
+    if len(merged.ids) > limits.MERGED_IDS_MAX:
+        raise InvalidRequest(
+            f"merged.ids has {len(merged.ids)} members; at most {limits.MERGED_IDS_MAX} are allowed",
+            field="merged.ids",
+        )
+    return Merges(
+        checks.checked_count(merged.count, "merged.count", 0, NUMBER_MAX),
+        _moment(merged.last_at, "merged.lastAt"),
+        tuple(_digest(digest, "merged.ids") for digest in merged.ids),
     )
 
 
@@ -236,7 +253,7 @@ def _item(item: ItemFields) -> ReceiptItem:
     if item.status not in STATUSES:
         raise InvalidRequest("items have a status that is not known", field="items")
     return ReceiptItem(
-        _number(item.fact, "items.fact"),
+        checks.checked_count(item.fact, "items.fact", NO_FACT, NUMBER_MAX),
         _short(item.outcome, "items.outcome"),
         item.status,
         _numbers(item.supersedes, "items.supersedes"),

@@ -114,6 +114,9 @@ class Before:
     def annotation(self, number: int) -> AnnotationRecord | None:
         return None if number >= FIRST else self._base.annotation(number)
 
+    def retold(self, text: int) -> list[int]:
+        return self._base.retold(text)
+
     def unit_count(self, number: int) -> int:
         return self._earlier.units.get(number, 1) if number >= FIRST else self._base.unit_count(number)
 

@@ -136,6 +136,16 @@ class RetractionLine(_Line, frozen=True, tag="retraction"):
     reason: str | None = None
 
 
+class MergedFields(
+    msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, forbid_unknown_fields=True, gc=False
+):
+    """How often other tellings were merged into a fact; `ids` are digests of the last of them under the secret."""
+
+    count: int
+    last_at: int
+    ids: tuple[str, ...] = ()
+
+
 class AnnotationLine(_Line, frozen=True, tag="annotation"):
     """The annotations of a fact from now on, whole. Without `metadata` what was told stays."""
 
@@ -146,6 +156,7 @@ class AnnotationLine(_Line, frozen=True, tag="annotation"):
     importance: float | None = None
     pinned: bool = False
     metadata: msgspec.Raw = NOTHING
+    merged: MergedFields | None = None
 
 
 class VectorLine(_Line, frozen=True, tag="vector"):
@@ -171,7 +182,7 @@ class HiddenLine(_Line, frozen=True, tag="hidden"):
 class ItemFields(
     msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, forbid_unknown_fields=True, gc=False
 ):
-    """What one fact of a request was answered."""
+    """What one fact of a request was answered; `fact` is -1 where it was refused."""
 
     fact: int
     outcome: str

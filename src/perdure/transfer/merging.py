@@ -15,6 +15,7 @@ import msgspec
 from perdure.base.canonical import canonical_json, decode_json
 from perdure.errors import Blocked
 from perdure.log.records import (
+    NO_FACT,
     AnnotationRecord,
     BlockRecord,
     EndRecord,
@@ -210,7 +211,7 @@ def _merge_receipt(draft: Draft, book: Book, record: ReceiptRecord, item: Item) 
     items = tuple(
         msgspec.structs.replace(
             told,
-            number=book.number(told.number),
+            number=NO_FACT if told.number == NO_FACT else book.number(told.number),
             supersedes=book.living(told.supersedes),
             superseded_by=book.living(told.superseded_by),
         )

@@ -15,6 +15,7 @@ from perdure.log.records import (
     FactRecord,
     HideRecord,
     LinkRecord,
+    Merges,
     ReceiptItem,
     ReceiptRecord,
     Record,
@@ -36,6 +37,7 @@ from perdure.transfer.lines import (
     HiddenLine,
     ItemFields,
     LinkLine,
+    MergedFields,
     ReceiptLine,
     RecordLine,
     RetractionLine,
@@ -125,7 +127,12 @@ def _annotation(record: AnnotationRecord) -> Iterator[AnnotationLine]:
         record.importance,
         record.pinned,
         _raw(record.metadata),
+        None if record.merged is None else _merged(record.merged),
     )
+
+
+def _merged(merges: Merges) -> MergedFields:
+    return MergedFields(merges.count, merges.last_at, tuple(digest.hex() for digest in merges.ids))
 
 
 def _vector(record: VectorRecord) -> Iterator[VectorLine]:
