@@ -103,7 +103,7 @@ def recall_options(told: Any, what: str = "options") -> dict[str, Any]:
     options = by_name(told, _spellings(Memory.recall, without=("self", "query", "explain")), what)
     for name in MOMENTS:
         if name in options:
-            options[name] = find_millis(options[name], field=f"{what}.{camel_case(name)}")
+            options[name] = find_millis(options[name], field=f"{what}.{name}")
     return options
 
 

@@ -83,7 +83,7 @@ def test_both_spellings_of_a_name_are_read_and_together_refused():
         ({**CASE, "category": " "}, "category is blank"),
         ({**CASE, "options": {"kk": 3}}, "unknown field 'kk' of options"),
         ({**CASE, "options": {"query": "y"}}, "unknown field 'query' of options"),
-        ({**CASE, "options": {"asOf": "x"}}, r"options\.asOf is not an ISO 8601 time"),
+        ({**CASE, "options": {"asOf": "x"}}, r"options\.as_of is not an ISO 8601 time"),
         ({**CASE, "options": [1]}, "options must be an object, got an array"),
     ],
 )
