@@ -1,0 +1,54 @@
+"""The page on evaluating: its scenario is run by its commands and its Python, and gives what is shown."""
+
+from __future__ import annotations
+
+import re
+import shlex
+
+import pytest
+
+from markdown_page import blocks, run_page
+from source_tree import ROOT
+from unit.cli.command_line import run, store_path
+
+__all__ = ["run", "store_path"]
+
+PAGE = ROOT / "docs" / "howto" / "evaluating.md"
+
+
+@pytest.fixture(autouse=True)
+def _scenario(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    [text] = [block.text for block in blocks(PAGE) if block.language == "jsonl"]
+    (tmp_path / "team.jsonl").write_text(text, encoding="utf-8")
+
+
+def _commands():
+    for block in blocks(PAGE):
+        if block.language == "console":
+            for call in re.split(r"^\$ perdure ", block.text, flags=re.MULTILINE)[1:]:
+                command, _, shown = call.partition("\n")
+                yield command, shown.rstrip("\n")
+
+
+def test_every_command_of_the_page_gives_what_is_shown(run):  # noqa: F811 - the fixture
+    told = list(_commands())
+    for command, shown in told:
+        outcome = run(*shlex.split(command))
+        assert outcome.code == (1 if "exact=0.99" in command else 0), outcome.err
+        pattern = re.escape(shown).replace("…", r"[\s\S]*")
+        assert re.fullmatch(pattern, outcome.out.rstrip("\n")), (
+            f"perdure {command}\n{outcome.out}{outcome.err}"
+        )
+    assert len(told) == 5
+
+
+def test_the_python_of_the_page_gives_what_it_says():
+    assert run_page(PAGE) == 4
+
+
+def test_every_metric_is_explained():
+    from perdure.evaluation import METRICS
+
+    table = PAGE.read_text(encoding="utf-8").split("| metric |", 1)[1].split("\n\n", 1)[0]
+    assert [name for name in METRICS if name not in table] == []
