@@ -38,7 +38,7 @@ _ATOM = re.compile(
 )
 _SECTION = re.compile(r"[^/\\@=&:]+")
 _SHORT_PREFIX = re.compile(r"[am]{1,2}-[am]{2,}")
-_ABBREVIATION = re.compile(r"(?:am*\.){1,7}am*")  # U.S.A., which many write USA
+_ABBREVIATION = re.compile(r"(?:am*){1,2}(?:\.am*){1,7}")  # U.S.A. and Ph.D., which many write USA and PhD
 _MOMENT = re.compile(
     r"([0-9]{4}-[0-9]{2}-[0-9]{2})t([0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]+)?)?)(z|[+-][0-9]{2}:?[0-9]{2})?"
 )
