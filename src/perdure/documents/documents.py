@@ -13,6 +13,7 @@ from perdure.contract import limits
 from perdure.documents.index import DocumentIndex
 from perdure.documents.putting import checked_version, content_of, plan_delete, plan_put
 from perdure.documents.reading import Reading
+from perdure.filters.grammar import Filter
 from perdure.model.document import Deleted, Document, DocumentHit, Put
 from perdure.model.replies import Page
 from perdure.planning import checks
@@ -139,7 +140,7 @@ class Documents:
         Args:
             query: words to find; no syntax, every character is text.
             k: 1 to 1,000 documents, 10 when absent.
-            filter: only documents whose metadata has these keys with equal values.
+            filter: only documents that match; the grammar is that of `Memory.recall`.
 
         Returns:
             For each the text and the index of its best unit (of equal ones the first). Scores are BM25's,
@@ -162,7 +163,7 @@ class Documents:
         """Return a page of all documents and facts with their whole texts, by id in code point order.
 
         Args:
-            filter: only documents whose metadata has these keys with equal values.
+            filter: only documents that match; the grammar is that of `Memory.recall`.
             limit: 1 to 1,000, 50 when absent.
             cursor: what the page before gave, with the same filter. Puts between pages do not disturb it.
 
@@ -181,5 +182,5 @@ def _at_version(wanted: int | None) -> bytes:
     return b"%d\0" % (-1 if wanted is None else wanted)
 
 
-def _checked_filter(value: Mapping[str, Any] | None) -> dict[str, Any] | None:
+def _checked_filter(value: Mapping[str, Any] | None) -> Filter | None:
     return None if value is None else checked_filter(value)

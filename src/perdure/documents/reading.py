@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from heapq import nsmallest
 from itertools import islice
-from typing import Any
 
-from perdure.base.canonical import canonical_json
 from perdure.documents.putting import FACT_VERSION
 from perdure.errors import Conflict
+from perdure.filters.grammar import Filter
 from perdure.log.records import FactRecord
 from perdure.model.document import Document, DocumentHit
 from perdure.model.replies import Page
 from perdure.search.cursors import CursorCodec
-from perdure.search.eligibility import eligibility, numbers_in
+from perdure.search.eligibility import eligibility, numbers_in, spend_work
 from perdure.search.hydration import metadata_of
 from perdure.search.pipeline import best_units
 from perdure.search.query import OPEN, Budget, Question, Scope
 from perdure.space.apply import units_of
 from perdure.space.facts import FactReader
+from perdure.space.filtering import rows_visited
 from perdure.space.idmap import id_digest, id_hash
 from perdure.space.space import Space
 from perdure.space.state import SpaceState
@@ -44,7 +44,7 @@ class Reading:
 
         return self._space.read(work)
 
-    def search(self, query: str, k: int, filter_: Mapping[str, Any] | None) -> list[DocumentHit]:
+    def search(self, query: str, k: int, filter_: Filter | None) -> list[DocumentHit]:
         def work(state: SpaceState, reader: FactReader) -> list[DocumentHit]:
             question = Question(
                 text=query,
@@ -67,11 +67,13 @@ class Reading:
 
         return self._space.read(work)
 
-    def list(self, filter_: Mapping[str, Any] | None, limit: int, cursor: str | None) -> Page[Document]:
+    def list(self, filter_: Filter | None, limit: int, cursor: str | None) -> Page[Document]:
         """Return a page by id. A cursor holds the keyed hash of the last id, which no replacement changes."""
 
         def work(state: SpaceState, reader: FactReader) -> Page[Document]:
             scope = _scope(filter_)
+            if filter_ is not None:
+                spend_work(self._budget.work, rows_visited(state, filter_))
             numbers = state.numbers() if scope.is_open else list(numbers_in(state, scope, self._secret))
             codec = self._codec(state, filter_)
             after = None if cursor is None else self._id_at(state, reader, codec.decode(cursor))
@@ -86,8 +88,8 @@ class Reading:
 
         return self._space.read(work)
 
-    def _codec(self, state: SpaceState, filter_: Mapping[str, Any] | None) -> CursorCodec:
-        bound = b"documents" + canonical_json(filter_)
+    def _codec(self, state: SpaceState, filter_: Filter | None) -> CursorCodec:
+        bound = b"documents" + (b"" if filter_ is None else filter_.key())
         return CursorCodec(self._secret, self._space.namespace.key(), state, bound)
 
     def _id_at(self, state: SpaceState, reader: FactReader, hash_: int) -> str:
@@ -113,7 +115,7 @@ def _ids(state: SpaceState, reader: FactReader, numbers: list[int]) -> Iterator[
         yield from ((record.id, record.number) for record in reader.get_many(state, some))
 
 
-def _scope(filter_: Mapping[str, Any] | None) -> Scope:
+def _scope(filter_: Filter | None) -> Scope:
     return OPEN if filter_ is None else Scope(filter=filter_)
 
 

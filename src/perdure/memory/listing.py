@@ -8,7 +8,6 @@ from typing import Any
 
 import msgspec
 
-from perdure.base.canonical import canonical_json
 from perdure.contract import limits
 from perdure.errors import InvalidRequest
 from perdure.memory.scopes import event_or_start
@@ -63,7 +62,7 @@ class Listing:
                 self.scope.entity,
                 self.scope.tags,
                 self.scope.kind,
-                None if self.scope.filter is None else canonical_json(dict(self.scope.filter)),
+                None if self.scope.filter is None else self.scope.filter.key(),
                 self.status,
                 self.order,
                 self.hidden,

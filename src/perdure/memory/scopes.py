@@ -16,6 +16,7 @@ from perdure.planning import checks
 from perdure.planning.questions import checked_equalities, checked_filter
 from perdure.space.apply import pair_digest
 from perdure.space.draft import Draft
+from perdure.space.filtering import numbers_matching
 from perdure.space.state import NO_TIME, SpaceState
 from perdure.temporal.columns import BEGINNING
 
@@ -127,8 +128,8 @@ def numbers_with(state: SpaceState, pairs: Mapping[str, Any], secret: bytes) -> 
 
 
 def _filter(value: Any) -> Scope:
-    pairs = checked_filter(value)
-    return lambda draft: list(numbers_with(draft.state, pairs, draft.secret))
+    filter_ = checked_filter(value)
+    return lambda draft: list(numbers_matching(draft.state, filter_, draft.secret))
 
 
 def _text(value: Any) -> Scope:

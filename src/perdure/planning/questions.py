@@ -7,6 +7,7 @@ from typing import Any
 from perdure.base.canonical import checked_json, checked_text
 from perdure.contract import limits
 from perdure.errors import InvalidRequest
+from perdure.filters.grammar import Filter, parse_filter
 from perdure.lexical.profile import is_blank, spelled_out
 from perdure.planning.checks import SHOWN_MAX
 
@@ -35,29 +36,16 @@ def checked_equalities(value: Any, field: str) -> dict[str, Any]:
     operator = _find_operator(found)
     if operator is not None:
         raise InvalidRequest(
-            f"{field} has the operator {operator[:SHOWN_MAX]!r}; this build matches metadata by equality only",
+            f"{field} has the operator {operator[:SHOWN_MAX]!r}, but compares by equality only; use filter",
             field=field,
             operator=operator,
         )
     return found
 
 
-def checked_filter(value: Any, field: str = "filter") -> dict[str, Any]:
-    """Return a checked filter of reads: as `checked_equalities`, of plain keys.
-
-    A key that is written like a path or like a field of the fact itself is refused rather than taken
-    for a name, since such keys are to mean just that.
-    """
-    found = checked_equalities(value, field)
-    for key in found:
-        if key.startswith("@") or any(mark in key for mark in ".[]\\"):
-            raise InvalidRequest(
-                f"{field} has the key {key[:SHOWN_MAX]!r}; this build matches top-level keys of the metadata "
-                "only, no paths (a.b, a[0]) and no fields (@subject): give the whole value of the top-level "
-                "key, or use the argument of that name",
-                field=field,
-            )
-    return found
+def checked_filter(value: Any, field: str = "filter") -> Filter:
+    """Return the filter that a JSON object describes; errors as of `parse_filter`."""
+    return parse_filter(value, field)
 
 
 def _find_operator(value: Any) -> str | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +12,7 @@ from pyroaring import BitMap
 from perdure.errors import QueryLimit
 from perdure.search.query import OPEN, Question, Scope
 from perdure.search.standing import column, known_columns
-from perdure.space.apply import pair_digest
+from perdure.space.filtering import numbers_matching, rows_visited
 from perdure.space.state import SpaceState
 from perdure.temporal.status import history_mask
 
@@ -74,6 +73,8 @@ def _narrowed(
     known_at, scope = question.known_at, question.scope
     if scope.is_open and known_at is None:
         return None, None
+    if scope.filter is not None:
+        spend_work(question.budget.work, rows_visited(state, scope.filter))
     key = ("narrowed", known_at, scope.key())
     kept = state.kept.get(key)
     if kept is None:
@@ -95,7 +96,7 @@ def _narrow(
     if len(rows) <= ROWS_MAX:
         return array("i", [row for row in rows if visible is None or visible[row]]), None
     mask = np.zeros(state.next_number, dtype=np.uint8)
-    mask[np.array(rows, dtype=np.int64)] = 1
+    mask[np.frombuffer(rows, dtype=np.uint32)] = 1
     return None, mask if visible is None else mask & visible
 
 
@@ -117,28 +118,32 @@ def numbers_in(state: SpaceState, scope: Scope, secret: bytes) -> BitMap:
     if scope.kind is not None:
         found.append(state.kinds.get(scope.kind, BitMap()))
     if scope.filter is not None:
-        found += _posted(state, scope.filter, secret)
+        found.append(numbers_matching(state, scope.filter, secret))
     if scope.pinned is not None:
         found.append(state.pinned if scope.pinned else BitMap(state.numbers()) - state.pinned)
     numbers = BitMap.intersection(*found) if len(found) > 1 else found[0].copy()
     return numbers - state.hidden
 
 
-def _posted(state: SpaceState, pairs: Mapping[str, Any], secret: bytes) -> list[BitMap]:
-    return [state.metadata.get(pair_digest(key, value, secret), BitMap()) for key, value in pairs.items()]
-
-
-def _unit_rows(state: SpaceState, numbers: BitMap) -> list[int]:
+def _unit_rows(state: SpaceState, numbers: BitMap) -> array[int]:
+    """Return the rows of facts and documents, ascending, as unsigned integers of 32 bits."""
     if not state.unit_counts:
-        return list(numbers)
-    return [row for number in numbers for row in range(number, number + state.unit_counts.get(number, 1))]
+        return numbers.to_array()
+    several = [number for number in state.unit_counts if number in numbers]
+    later = [row for number in several for row in range(number + 1, number + state.unit_counts[number])]
+    return (numbers | BitMap(later)).to_array()
 
 
 def _spend(question: Question, rows: int) -> None:
     if rows > question.budget.bytes:
         raise QueryLimit("bytes", question.budget.bytes)
-    if rows > question.budget.work:
-        raise QueryLimit("work", question.budget.work)
+    spend_work(question.budget.work, rows)
+
+
+def spend_work(work_max: int, rows: int) -> None:
+    """Raise QueryLimit where looking at as many rows takes more than the budget's work."""
+    if rows > work_max:
+        raise QueryLimit("work", work_max)
 
 
 def is_filtered(state: SpaceState, number: int, scope: Scope, secret: bytes) -> tuple[str, ...]:
@@ -154,8 +159,6 @@ def is_filtered(state: SpaceState, number: int, scope: Scope, secret: bytes) -> 
         out.append("kind")
     if scope.pinned is not None and (number in state.pinned) != scope.pinned:
         out.append("pinned")
-    if scope.filter is not None:
-        pairs = set(state.pairs_of.get(number, ()))
-        if any(pair_digest(key, value, secret) not in pairs for key, value in scope.filter.items()):
-            out.append("filter")
+    if scope.filter is not None and number not in numbers_matching(state, scope.filter, secret):
+        out.append("filter")
     return tuple(out)

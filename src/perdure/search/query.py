@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 
 from perdure.base.canonical import canonical_json
+from perdure.filters.grammar import Filter
 from perdure.policies.recency import RecencyPolicy
 from perdure.policies.relevance import RankingPolicy
 
@@ -21,7 +21,7 @@ class Scope(msgspec.Struct, frozen=True):
     entity: str | None = None
     tags: tuple[str, ...] = ()
     kind: str | None = None
-    filter: Mapping[str, Any] | None = None
+    filter: Filter | None = None
     pinned: bool | None = None
 
     @property
@@ -37,9 +37,8 @@ class Scope(msgspec.Struct, frozen=True):
 
     def key(self) -> bytes:
         """Return bytes that equal scopes share and no others."""
-        return canonical_json(
-            [self.subject, self.entity, list(self.tags), self.kind, self.filter, self.pinned]
-        )
+        filter_ = None if self.filter is None else self.filter.key().decode()
+        return canonical_json([self.subject, self.entity, list(self.tags), self.kind, filter_, self.pinned])
 
 
 OPEN = Scope()

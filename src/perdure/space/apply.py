@@ -222,6 +222,7 @@ def _post(state: SpaceState, record: FactRecord, pairs: tuple[bytes, ...]) -> No
     if pairs:
         state.pairs_of[number] = pairs
         _add_to(state.metadata, pairs, number)
+        state.fields.note(number)
     if record.source is not None:
         if record.source.uri is not None:
             state.uri_of[number] = record.source.uri
@@ -349,6 +350,7 @@ def _apply_annotation(state: SpaceState, item: Prepared, secret: bytes) -> None:
         state.pairs_of[record.number] = pairs = metadata_pairs(record.metadata, secret)
         _add_to(state.metadata, pairs, record.number)
     state.annotations[record.number] = record
+    state.fields.note(record.number)
     state.stale.add(record.number)
 
 
@@ -419,6 +421,7 @@ def _forget(state: SpaceState, number: int) -> None:
     state.subject_of.pop(number, None)
     _take_from(state.entities, state.entities_of.pop(number, ()), number)
     _take_from(state.metadata, state.pairs_of.pop(number, ()), number)
+    state.fields.drop(number)
     _clear_annotations(state, number)
     state.annotations.pop(number, None)
     state.ends.pop(number, None)

@@ -215,7 +215,7 @@ class Space:
             state = new_state(record)
             # What follows record 1 is applied next, and brings its own head.
             state.head = head if head.seq == 1 else Head(head.epoch, 1, 0, EMPTY.digest)
-        settings, state.number = state.settings, number
+        settings, state.number, state.fields.records = state.settings, number, reader
         return (state, reader) if Namespace(settings.principal, settings.scope) == self.namespace else None
 
     def _extend(self, number: int, view: View, head: Head) -> bool:

@@ -19,6 +19,7 @@ from perdure.lexical.index import LexicalIndex, new_index
 from perdure.lexical.profile import Profile, get_profile
 from perdure.log.protocol import EMPTY, Head
 from perdure.log.records import AnnotationRecord, EndRecord, FactRecord, ReceiptRecord, SpaceRecord
+from perdure.space.fields import FieldTable
 from perdure.space.idmap import IdMap
 from perdure.temporal.columns import BEGINNING, FOREVER
 from perdure.temporal.links import Link, LinkKind
@@ -156,6 +157,7 @@ class SpaceState:
     kinds: dict[str, BitMap] = field(default_factory=dict)
     pinned: BitMap = field(default_factory=BitMap)
     metadata: dict[bytes, BitMap] = field(default_factory=dict)  # digest of (key, value) -> numbers
+    fields: FieldTable = field(default_factory=FieldTable)  # metadata by its values, once filters ask
     annotations: dict[int, AnnotationRecord] = field(default_factory=dict)  # only where changed later
     subject_of: dict[int, str] = field(default_factory=dict)
     entities_of: dict[int, tuple[str, ...]] = field(default_factory=dict)
@@ -263,7 +265,8 @@ class SpaceState:
         )
         vectors = 0 if self.vectors is None else self.vectors.memory_bytes()
         columns = 96 * len(self.presence)
-        return self.index.memory_bytes() + vectors + columns + 200 * (mapped + self.links.count)
+        derived = self.index.memory_bytes() + vectors + self.fields.memory_bytes()
+        return derived + columns + 200 * (mapped + self.links.count)
 
     @property
     def fact_count(self) -> int:
