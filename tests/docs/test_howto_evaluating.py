@@ -8,6 +8,7 @@ import shlex
 import pytest
 
 from markdown_page import blocks, run_page
+from perdure.evaluation import METRICS
 from source_tree import ROOT
 from unit.cli.command_line import run, store_path
 
@@ -31,7 +32,7 @@ def _commands():
                 yield command, shown.rstrip("\n")
 
 
-def test_every_command_of_the_page_gives_what_is_shown(run):  # noqa: F811 - the fixture
+def test_every_command_of_the_page_gives_what_is_shown(run):
     told = list(_commands())
     for command, shown in told:
         outcome = run(*shlex.split(command))
@@ -48,7 +49,5 @@ def test_the_python_of_the_page_gives_what_it_says():
 
 
 def test_every_metric_is_explained():
-    from perdure.evaluation import METRICS
-
     table = PAGE.read_text(encoding="utf-8").split("| metric |", 1)[1].split("\n\n", 1)[0]
     assert [name for name in METRICS if name not in table] == []

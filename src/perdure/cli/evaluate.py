@@ -23,6 +23,40 @@ if TYPE_CHECKING:
 
 _MINIMUM = re.compile(r"([\w@]+)=(\d{1,6}(?:\.\d{1,6})?|\.\d{1,6})", re.ASCII)
 
+FilesArgument = Annotated[
+    list[str], typer.Argument(metavar="FILE...", help="Scenarios as JSON Lines or JSON; - is standard input.")
+]
+Options = Annotated[
+    str | None,
+    typer.Option(
+        "--options",
+        metavar="JSON",
+        help='Options of recall for every case, like {"k":5}; its own come first.',
+    ),
+]
+Compare = Annotated[
+    str | None,
+    typer.Option("--compare", metavar="FILE", help="A second configuration, to compare with --config."),
+]
+CompareOptions = Annotated[
+    str | None,
+    typer.Option(
+        "--compare-options",
+        metavar="JSON",
+        help="Options of recall for a second run, to compare with the first.",
+    ),
+]
+Minimum = Annotated[
+    list[str] | None,
+    typer.Option("--min", metavar="METRIC=VALUE", help="Fail where the mean is lower; repeatable."),
+]
+WhyFlag = Annotated[
+    bool, typer.Option("--why", help="Explain each fact that was missed or must not have come back.")
+]
+OnStore = Annotated[
+    bool, typer.Option("--on-store", help="Ask the memory of --store; the files hold cases alone.")
+]
+
 
 def add_to(app: typer.Typer) -> None:
     command(app, "eval")(evaluate)
@@ -30,41 +64,14 @@ def add_to(app: typer.Typer) -> None:
 
 def evaluate(  # noqa: PLR0913 - one parameter per option
     session: Session,
-    files: Annotated[
-        list[str],
-        typer.Argument(metavar="FILE...", help="Scenarios as JSON Lines or JSON; - is standard input."),
-    ],
+    files: FilesArgument,
     *,
-    options: Annotated[
-        str | None,
-        typer.Option(
-            "--options",
-            metavar="JSON",
-            help='Options of recall for every case, like {"k":5}; its own come first.',
-        ),
-    ] = None,
-    compare: Annotated[
-        str | None,
-        typer.Option("--compare", metavar="FILE", help="A second configuration, to compare with --config."),
-    ] = None,
-    compare_options: Annotated[
-        str | None,
-        typer.Option(
-            "--compare-options",
-            metavar="JSON",
-            help="Options of recall for a second run, to compare with the first.",
-        ),
-    ] = None,
-    minimum: Annotated[
-        list[str] | None,
-        typer.Option("--min", metavar="METRIC=VALUE", help="Fail where the mean is lower; repeatable."),
-    ] = None,
-    why: Annotated[
-        bool, typer.Option("--why", help="Explain each fact that was missed or must not have come back.")
-    ] = False,
-    on_store: Annotated[
-        bool, typer.Option("--on-store", help="Ask the memory of --store; the files hold cases alone.")
-    ] = False,
+    options: Options = None,
+    compare: Compare = None,
+    compare_options: CompareOptions = None,
+    minimum: Minimum = None,
+    why: WhyFlag = False,
+    on_store: OnStore = False,
 ) -> None:
     """Tell scenarios to memories of their own, ask their cases, and measure the answers.
 
