@@ -1,6 +1,6 @@
-"""Declare the optional compiled kernel of the lexical index; everything else is in pyproject.toml.
+"""Declare the optional compiled kernels; everything else is in pyproject.toml.
 
-A missing compiler or a failed compilation is a warning, not an error: the NumPy twin then does the work.
+A missing compiler or a failed compilation is a warning, not an error: the NumPy twins then do the work.
 """
 
 import sys
@@ -26,17 +26,22 @@ class BuildKernel(build_ext):
         super().build_extension(ext)
 
 
-# The kernel relies on the interpreter lock; where there is none the twin is used.
-kernel = Extension(
-    "perdure.lexical._kernel",
-    sources=["src/perdure/lexical/_kernel.c"],
-    define_macros=[("Py_LIMITED_API", ABI)],
-    py_limited_api=True,
-    optional=True,
-)
+def kernel(module: str) -> Extension:
+    """The kernel of one C file that lies where the module would."""
+    return Extension(
+        module,
+        sources=[f"src/{module.replace('.', '/')}.c"],
+        define_macros=[("Py_LIMITED_API", ABI)],
+        py_limited_api=True,
+        optional=True,
+    )
+
+
+# The kernels rely on the interpreter lock; where there is none the twins are used.
+KERNELS = [] if FREE_THREADED else [kernel("perdure.lexical._kernel"), kernel("perdure.vectors._scan")]
 
 setup(
-    ext_modules=[] if FREE_THREADED else [kernel],
+    ext_modules=KERNELS,
     cmdclass={"build_ext": BuildKernel},
     options={} if FREE_THREADED else {"bdist_wheel": {"py_limited_api": "cp311"}},
 )

@@ -7,8 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from perdure.vectors.cosine import Floats, Scores, cosines, norms
-from perdure.vectors.storage import NO_SLOT, ROW_MAX, Slots, Storage
+from perdure.vectors.coding import DIMENSION_MAX, new_coding
+from perdure.vectors.cosine import Floats, norms
+from perdure.vectors.eligible import Flags, eligible_parts
+from perdure.vectors.nearest import Query, nearest
+from perdure.vectors.storage import NO_SLOT, ROW_MAX, Block, RowNumbers, Storage
 
 Bytes = bytes | bytearray | memoryview | npt.NDArray[np.uint8] | npt.NDArray[np.bool_]
 
@@ -22,11 +25,12 @@ class ExactIndex:
     """
 
     def __init__(self, dimension: int) -> None:
-        """Make an empty index. ValueError unless dimension is at least 1."""
-        if dimension < 1:
-            raise ValueError(f"dimension must be at least 1, got {dimension}")
+        """Make an empty index. ValueError unless dimension is from 1 to DIMENSION_MAX."""
+        if not 1 <= dimension <= DIMENSION_MAX:
+            raise ValueError(f"dimension must be from 1 to {DIMENSION_MAX}, got {dimension}")
         self.dimension = dimension
-        self._storage = Storage(dimension)
+        self._coding = new_coding(dimension)
+        self._storage = Storage(dimension, self._coding.width)
 
     @property
     def count(self) -> int:
@@ -57,30 +61,36 @@ class ExactIndex:
         """
         numbers = _checked_rows(rows)
         vectors = self._checked_vectors(numbers, matrix)
-        slots = np.array([self._slot_for(int(row)) for row in numbers], dtype=np.int64)
         lengths = norms(vectors)
-        for block, chosen, places in self._storage.by_block(slots):
-            block.vectors[places] = vectors[chosen]
-            block.norms[places] = lengths[chosen]
-            block.rows[places] = numbers[chosen]
-            block.visible[places] = True
+        columns = self._coding.encode(vectors, lengths)
+        for block, chosen, places in self._storage.by_block(self._storage.slots_for(numbers)):
+            block.write(places, numbers[chosen], vectors[chosen], lengths[chosen])
+            block.columns.write(places, columns.at(chosen))
 
     def erase(self, row: int) -> None:
         """Forget a row's vector: every number kept of it is overwritten. ValueError if it has none."""
-        self._get_slot(row)
+        self._get_place(row)
         self._storage.free_slot(row)
 
     def hide(self, row: int) -> None:
         """Let no search find a row until show or put. ValueError if it has no vector or is hidden."""
-        self._set_visible(row, visible=False)
+        block, at = self._get_place(row)
+        if block.is_concealed(at):
+            raise ValueError(f"row {row} is already hidden")
+        block.conceal(at)
 
     def show(self, row: int) -> None:
         """Let searches find a hidden row again. ValueError if it has no vector or is not hidden."""
-        self._set_visible(row, visible=True)
+        block, at = self._get_place(row)
+        if not block.is_concealed(at):
+            raise ValueError(f"row {row} is not hidden")
+        # What a scan needs of a row depends on its vector alone, so it can be told anew.
+        place = np.array([at])
+        block.columns.write(place, self._coding.encode(block.vectors[place], block.norms[place]))
 
     def vector(self, row: int) -> Floats:
         """Return a copy of a row's vector, as it was put. ValueError if it has none."""
-        block, at = self._storage.place(self._get_slot(row))
+        block, at = self._get_place(row)
         vector: Floats = block.vectors[at].copy()
         return vector
 
@@ -110,10 +120,12 @@ class ExactIndex:
         if k < 0:
             raise ValueError(f"k must be at least 0, got {k}")
         sought = self._checked_query(query)
-        slots, numbers = self._eligible(mask, rows)
-        if not k or not len(slots):
+        flags: Flags | None = None if mask is None else np.frombuffer(mask, dtype=np.uint8)
+        parts = eligible_parts(self._storage, flags, None if rows is None else _checked_ascending(rows))
+        if not k:
             return [], []
-        return _best(numbers, self._scores(sought, slots), k)
+        found, scores = nearest(self._storage, self._coding, sought, parts, k)
+        return found.tolist(), scores.tolist()
 
     def scores(self, query: Floats, rows: Sequence[int] | npt.NDArray[np.integer]) -> list[float]:
         """Return the score of each of the rows, in their order: the very bits that search gives.
@@ -126,55 +138,19 @@ class ExactIndex:
         slots = self._storage.find_slots(numbers)
         if (slots == NO_SLOT).any():
             raise ValueError(f"row {numbers[slots == NO_SLOT][0]} has no vector")
-        return [float(score) for score in self._scores(sought, slots)]
+        return [float(score) for score in sought.scores(self._storage, slots)[1]]
 
     def memory_bytes(self) -> int:
         """Return about how many bytes the vectors and what is kept beside them take, free room included."""
         return self._storage.memory_bytes()
 
-    def _scores(self, query: Floats, slots: Slots) -> Scores:
-        length = float(norms(query[np.newaxis])[0])
-        return cosines(query, length, *self._storage.gather(slots))
-
-    def _eligible(
-        self, mask: Bytes | None, rows: npt.NDArray[np.integer] | None
-    ) -> tuple[Slots, npt.NDArray[np.int64]]:
-        slots: Slots = np.concatenate(
-            [
-                np.empty(0, dtype=np.int64),
-                *(block.start + np.flatnonzero(block.visible) for block in self._storage.blocks),
-            ]
-        )
-        numbers = np.concatenate(
-            [np.empty(0, dtype=np.int64), *(block.rows[block.visible] for block in self._storage.blocks)]
-        )
-        if mask is not None:
-            bits = np.frombuffer(mask, dtype=np.uint8)
-            keep = numbers < len(bits)
-            keep[keep] = bits[numbers[keep]] != 0
-            slots, numbers = slots[keep], numbers[keep]
-        if rows is not None:
-            keep = np.isin(numbers, _checked_ascending(rows))
-            slots, numbers = slots[keep], numbers[keep]
-        return slots, numbers
-
-    def _slot_for(self, row: int) -> int:
-        slot = self._storage.find_slot(row)
-        return self._storage.take_slot(row) if slot == NO_SLOT else slot
-
-    def _get_slot(self, row: int) -> int:
+    def _get_place(self, row: int) -> tuple[Block, int]:
         slot = self._storage.find_slot(row)
         if slot == NO_SLOT:
             raise ValueError(f"row {row} has no vector")
-        return slot
+        return self._storage.place(slot)
 
-    def _set_visible(self, row: int, *, visible: bool) -> None:
-        block, at = self._storage.place(self._get_slot(row))
-        if bool(block.visible[at]) == visible:
-            raise ValueError(f"row {row} is {'not hidden' if visible else 'already hidden'}")
-        block.visible[at] = visible
-
-    def _checked_query(self, query: Floats) -> Floats:
+    def _checked_query(self, query: Floats) -> Query:
         vector = np.asarray(query)
         if vector.dtype != np.float32 or vector.shape != (self.dimension,):
             raise ValueError(
@@ -184,9 +160,9 @@ class ExactIndex:
             raise ValueError("query holds a number that is not finite")
         if not vector.any():
             raise ValueError("query is all zero: it has no direction")
-        return np.ascontiguousarray(vector)
+        return Query(np.ascontiguousarray(vector))
 
-    def _checked_vectors(self, rows: npt.NDArray[np.int64], matrix: Floats) -> Floats:
+    def _checked_vectors(self, rows: RowNumbers, matrix: Floats) -> Floats:
         vectors = np.asarray(matrix)
         wanted = (len(rows), self.dimension)
         if vectors.dtype != np.float32 or vectors.shape != wanted:
@@ -202,7 +178,7 @@ class ExactIndex:
         return np.ascontiguousarray(vectors)
 
 
-def _checked_rows(rows: Sequence[int] | npt.NDArray[np.integer]) -> npt.NDArray[np.int64]:
+def _checked_rows(rows: Sequence[int] | npt.NDArray[np.integer]) -> RowNumbers:
     numbers = np.asarray(rows, dtype=np.int64)
     if numbers.ndim != 1:
         raise ValueError(f"rows must be a sequence of numbers, got shape {numbers.shape}")
@@ -212,16 +188,8 @@ def _checked_rows(rows: Sequence[int] | npt.NDArray[np.integer]) -> npt.NDArray[
     return numbers
 
 
-def _checked_ascending(rows: npt.NDArray[np.integer]) -> npt.NDArray[np.int64]:
+def _checked_ascending(rows: npt.NDArray[np.integer]) -> RowNumbers:
     numbers = _checked_rows(rows)
     if (numbers[1:] <= numbers[:-1]).any():
         raise ValueError("rows must be ascending and without repeats")
     return numbers
-
-
-def _best(numbers: npt.NDArray[np.int64], scores: Scores, k: int) -> tuple[list[int], list[float]]:
-    if len(numbers) > k:
-        keep = scores >= np.partition(scores, -k)[-k]
-        numbers, scores = numbers[keep], scores[keep]
-    order = np.lexsort((numbers, -scores))[:k]
-    return numbers[order].tolist(), scores[order].tolist()

@@ -6,17 +6,22 @@ moved or copied, so growing costs the new block only; each is as large as all be
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
 
+from perdure.vectors.coding import NEVER, Columns, Places
 from perdure.vectors.cosine import Floats, Scores
 
 RowNumbers = npt.NDArray[np.int64]
 Slots = npt.NDArray[np.int64]
 
-ROW_MAX = 2**31 - 1
+ROW_MAX = 2**31 - 2
+"""One less than what 32 bits hold, so that the number of rows fits as well."""
+
 FIRST_BLOCK_SLOTS = 256
 BLOCK_SLOTS_MAX = 16_384
 """At 384 dimensions 6 MB of codes: long enough a scan that what is done once per block does not show."""
@@ -27,30 +32,65 @@ NO_SLOT = -1
 
 
 class Block:
-    """Columns of some slots: slot start + i is at place i of each."""
+    """Columns of some slots, of which the first `used` have held a row: slot start + i is at place i."""
 
-    def __init__(self, start: int, size: int, dimension: int) -> None:
-        self.start, self.size = start, size
-        self.rows = np.full(size, NO_ROW, dtype=np.int64)
+    def __init__(self, start: int, size: int, dimension: int, width: int) -> None:
+        self.start, self.size, self.used = start, size, 0
+        self.rows = np.full(size, NO_ROW, dtype=np.int32)
         self.vectors = np.zeros((size, dimension), dtype=np.float32)
         self.norms = np.zeros(size)
-        self.visible = np.zeros(size, dtype=np.bool_)
+        self.columns = Columns(
+            np.zeros((size, width), dtype=np.int8),
+            np.zeros(size, dtype=np.float32),
+            np.full(size, NEVER, dtype=np.float32),
+        )
+        self._first: int | None = None
+        self._in_step = True
+
+    @property
+    def first_row(self) -> int | None:
+        """The row of place 0 if every place p was only ever given to row p more than that; else None."""
+        return self._first if self._in_step else None
+
+    def write(self, places: Places, rows: RowNumbers, vectors: Floats, norms: Scores) -> None:
+        self.vectors[places] = vectors
+        self.norms[places] = norms
+        self.rows[places] = rows
+        self.used = max(self.used, int(places.max()) + 1)
+        if self._first is None:
+            self._first = int(rows[0] - places[0])
+            self._in_step = self._first >= 0
+        self._in_step = self._in_step and bool((rows - places == self._first).all())
+
+    def conceal(self, place: int) -> None:
+        """Let no scan choose a place."""
+        self.columns.errors[place] = NEVER
+
+    def is_concealed(self, place: int) -> bool:
+        return bool(self.columns.errors[place] == NEVER)
+
+    def wipe(self, place: int) -> None:
+        """Overwrite all that is kept of a place's row."""
+        self.conceal(place)
+        for column in (self.vectors, self.norms, self.columns.codes, self.columns.scales):
+            column[place] = 0
+        self.rows[place] = NO_ROW
 
     def memory_bytes(self) -> int:
-        return sum(column.nbytes for column in (self.rows, self.vectors, self.norms, self.visible))
+        return sum(column.nbytes for column in (self.rows, self.vectors, self.norms, *self.columns))
 
 
 class Storage:
-    """Blocks, free slots and the slot of each row."""
+    """Blocks, free slots and the slot of each row; width is the number of codes of a vector."""
 
-    def __init__(self, dimension: int) -> None:
-        self.dimension = dimension
+    def __init__(self, dimension: int, width: int) -> None:
+        self.dimension, self.width = dimension, width
         self.blocks: list[Block] = []
         self.count = 0
         self._starts: list[int] = []
         self._free: list[int] = []
         self._used = 0
-        self._pages: dict[int, npt.NDArray[np.int64]] = {}
+        self._pages: dict[int, npt.NDArray[np.int32]] = {}
 
     def find_slot(self, row: int) -> int:
         """Return the slot of a row, or NO_SLOT."""
@@ -60,67 +100,76 @@ class Storage:
     def find_slots(self, rows: RowNumbers) -> Slots:
         """Return the slot of each row, NO_SLOT where there is none; rows may come in any order."""
         slots = np.full(len(rows), NO_SLOT, dtype=np.int64)
-        pages = rows // PAGE_ROWS
-        for number in np.unique(pages):
-            page = self._pages.get(int(number))
+        order = None if bool((rows[1:] >= rows[:-1]).all()) else np.argsort(rows, kind="stable")
+        ordered = rows if order is None else rows[order]
+        edges = np.flatnonzero(np.diff(ordered // PAGE_ROWS, prepend=-1, append=-1)).tolist()
+        for start, stop in pairwise(edges):
+            page = self._pages.get(int(ordered[start]) // PAGE_ROWS)
             if page is not None:
-                chosen = pages == number
-                slots[chosen] = page[rows[chosen] % PAGE_ROWS]
+                part = slice(start, stop)
+                slots[part if order is None else order[part]] = page[ordered[part] % PAGE_ROWS]
+        return slots
+
+    def slots_for(self, rows: RowNumbers) -> Slots:
+        """Return the slot of each row, of which those that have none are given one."""
+        slots = self.find_slots(rows)
+        for at in np.flatnonzero(slots == NO_SLOT):
+            row = int(rows[at])
+            found = self.find_slot(row)  # a row that is given twice has got one by now
+            slots[at] = self._take_slot(row) if found == NO_SLOT else found
         return slots
 
     def place(self, slot: int) -> tuple[Block, int]:
         """Return the block of a slot and the place in it."""
-        number = int(np.searchsorted(self._starts, slot, side="right")) - 1
-        block = self.blocks[number]
+        block = self.blocks[bisect_right(self._starts, slot) - 1]
         return block, slot - block.start
 
-    def by_block(self, slots: Slots) -> Iterator[tuple[Block, npt.NDArray[np.intp], Slots]]:
+    def by_block(self, slots: Slots) -> Iterator[tuple[Block, npt.NDArray[np.intp], Places]]:
         """Yield each block that holds some of the slots, which of them it holds, and their places in it."""
-        numbers = np.searchsorted(self._starts, slots, side="right") - 1
-        for number in np.unique(numbers):
-            block = self.blocks[number]
-            chosen = np.flatnonzero(numbers == number)
-            yield block, chosen, slots[chosen] - block.start
-
-    def take_slot(self, row: int) -> int:
-        """Return a slot for a row that has none."""
-        slot = self._free.pop() if self._free else self._next_slot()
-        page = self._pages.get(row // PAGE_ROWS)
-        if page is None:
-            page = self._pages[row // PAGE_ROWS] = np.full(PAGE_ROWS, NO_SLOT, dtype=np.int64)
-        page[row % PAGE_ROWS] = slot
-        self.count += 1
-        return slot
+        order = np.argsort(slots, kind="stable")
+        ordered = slots[order]
+        edges = np.searchsorted(ordered, [*self._starts, self._used]).tolist()
+        for block, (start, stop) in zip(self.blocks, pairwise(edges), strict=True):
+            if start < stop:
+                yield block, order[start:stop], ordered[start:stop] - block.start
 
     def free_slot(self, row: int) -> None:
         """Overwrite what a row's slot holds and let another row have it."""
         slot = self.find_slot(row)
         block, at = self.place(slot)
-        block.visible[at] = False
-        block.vectors[at] = 0.0
-        block.norms[at] = 0.0
-        block.rows[at] = NO_ROW
+        block.wipe(at)
         self._pages[row // PAGE_ROWS][row % PAGE_ROWS] = NO_SLOT
         self._free.append(slot)
         self.count -= 1
 
-    def gather(self, slots: Slots) -> tuple[Floats, Scores]:
-        """Return copies of the vectors in some slots, and their norms, in the order of the slots."""
+    def gather(self, slots: Slots) -> tuple[RowNumbers, Floats, Scores]:
+        """Return copies of the rows, vectors and norms in some slots, in the order of the slots."""
+        rows = np.empty(len(slots), dtype=np.int64)
         vectors = np.empty((len(slots), self.dimension), dtype=np.float32)
         norms = np.empty(len(slots))
         for block, chosen, places in self.by_block(slots):
+            rows[chosen] = block.rows[places]
             vectors[chosen] = block.vectors[places]
             norms[chosen] = block.norms[places]
-        return vectors, norms
+        return rows, vectors, norms
 
     def memory_bytes(self) -> int:
         pages = sum(page.nbytes for page in self._pages.values())
-        return pages + 8 * len(self._free) + sum(block.memory_bytes() for block in self.blocks)
+        return pages + 40 * len(self._free) + sum(block.memory_bytes() for block in self.blocks)
+
+    def _take_slot(self, row: int) -> int:
+        slot = self._free.pop() if self._free else self._next_slot()
+        page = self._pages.get(row // PAGE_ROWS)
+        if page is None:
+            page = self._pages[row // PAGE_ROWS] = np.full(PAGE_ROWS, NO_SLOT, dtype=np.int32)
+        page[row % PAGE_ROWS] = slot
+        self.count += 1
+        return slot
 
     def _next_slot(self) -> int:
         if not self.blocks or self._used == self.blocks[-1].start + self.blocks[-1].size:
             size = min(max(self._used, FIRST_BLOCK_SLOTS), BLOCK_SLOTS_MAX)
-            self.blocks.append(Block(self._used, size, self.dimension))
+            self.blocks.append(Block(self._used, size, self.dimension, self.width))
             self._starts.append(self._used)
         self._used += 1
         return self._used - 1

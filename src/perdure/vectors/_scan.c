@@ -1,0 +1,244 @@
+/* The compiled scan: upper bounds of cosines from one-byte codes.
+ *
+ * perdure.vectors.bounds says what a bound is and how it is used; the numbers come from
+ * perdure.vectors.quantise. A dot product of codes is an exact integer, so the vector instructions used
+ * for it change nothing. The bounds choose which rows are scored; they are never published.
+ *
+ * The arguments are checked and held as buffers, then the interpreter lock is released for the scan.
+ */
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include <stdint.h>
+#include <stdlib.h>
+
+#define CODES_STEP 64            /* a row's codes are padded with zeros to a multiple of this */
+#define STRIDE_MAX (1 << 16)     /* 2^16 * 127^2 is below 2^31, and so is 2^16 * 255 * 127 */
+#define LONG_SCAN_BYTES (1 << 16) /* shorter scans keep the interpreter lock: releasing it costs more */
+#define TOGETHER 4               /* rows that share what is loaded of the query */
+#define FETCH_BYTES 4096         /* how far ahead codes are asked for, or a group of rows where that is more */
+
+#if defined(__GNUC__) && defined(__x86_64__)
+#define HAVE_X86 1
+#include <immintrin.h>
+#define FETCH(address) __builtin_prefetch(address)
+#else
+#define FETCH(address) (void)(address)
+#endif
+
+typedef struct {
+    const int8_t *codes;
+    int16_t *wide; /* the same as 16-bit numbers */
+    int32_t sum;
+    Py_ssize_t stride;
+} Query;
+
+typedef void (*Dots)(const int8_t *const row[TOGETHER], const Query *query, int32_t out[TOGETHER]);
+
+static void dots_portable(const int8_t *const row[TOGETHER], const Query *query, int32_t out[TOGETHER])
+{
+    int each;
+    for (each = 0; each < TOGETHER; each++) {
+        const int8_t *codes = row[each];
+        int32_t sum = 0;
+        Py_ssize_t i;
+        for (i = 0; i < query->stride; i++) sum += codes[i] * query->wide[i];
+        out[each] = sum;
+    }
+}
+
+#ifdef HAVE_X86
+#define AVX2 __attribute__((target("avx2")))
+#define VNNI __attribute__((target("avx512f,avx512bw,avx512vnni")))
+
+AVX2 static inline int32_t total_avx2(__m256i sums)
+{
+    __m128i half = _mm_add_epi32(_mm256_castsi256_si128(sums), _mm256_extracti128_si256(sums, 1));
+    half = _mm_add_epi32(half, _mm_shuffle_epi32(half, 0x4e));
+    return _mm_cvtsi128_si32(_mm_add_epi32(half, _mm_shuffle_epi32(half, 0xb1)));
+}
+
+AVX2 static void dots_avx2(const int8_t *const row[TOGETHER], const Query *query, int32_t out[TOGETHER])
+{
+    __m256i sums[TOGETHER];
+    Py_ssize_t i;
+    int each;
+    for (each = 0; each < TOGETHER; each++) sums[each] = _mm256_setzero_si256();
+    for (i = 0; i < query->stride; i += 16) {
+        __m256i part = _mm256_loadu_si256((const __m256i *)(query->wide + i));
+        for (each = 0; each < TOGETHER; each++) {
+            __m256i codes = _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)(row[each] + i)));
+            sums[each] = _mm256_add_epi32(sums[each], _mm256_madd_epi16(codes, part));
+        }
+    }
+    for (each = 0; each < TOGETHER; each++) out[each] = total_avx2(sums[each]);
+}
+
+/* The instruction multiplies unsigned by signed: codes are raised by 128, which adds 128 times the query's sum. */
+VNNI static void dots_vnni(const int8_t *const row[TOGETHER], const Query *query, int32_t out[TOGETHER])
+{
+    const __m512i raise = _mm512_set1_epi8((char)0x80);
+    __m512i sums[TOGETHER];
+    Py_ssize_t i;
+    int each;
+    for (each = 0; each < TOGETHER; each++) sums[each] = _mm512_setzero_si512();
+    for (i = 0; i < query->stride; i += 64) {
+        __m512i part = _mm512_loadu_si512(query->codes + i);
+        for (each = 0; each < TOGETHER; each++) {
+            __m512i codes = _mm512_xor_si512(_mm512_loadu_si512(row[each] + i), raise);
+            sums[each] = _mm512_dpbusd_epi32(sums[each], codes, part);
+        }
+    }
+    for (each = 0; each < TOGETHER; each++) out[each] = _mm512_reduce_add_epi32(sums[each]) - 128 * query->sum;
+}
+#endif
+
+static Dots dots = dots_portable;
+
+typedef struct {
+    const int8_t *codes;
+    const float *scales, *errors;
+    const int64_t *places; /* NULL: places 0, 1, ... of out_count */
+    float *out;
+    Py_ssize_t count, out_count;
+    Query query;
+    double factor, share, rest;
+} Scan;
+
+static inline int64_t place_of(const Scan *scan, Py_ssize_t i) { return scan->places ? scan->places[i] : (int64_t)i; }
+
+static int places_fit(const Scan *scan)
+{
+    Py_ssize_t i;
+    for (i = 0; scan->places && i < scan->out_count; i++)
+        if (scan->places[i] < 0 || scan->places[i] >= (int64_t)scan->count) return 0;
+    return 1;
+}
+
+/* Ask for the codes of some rows: the processor itself looks ahead within a page of memory only. */
+static void fetch(const Scan *scan, Py_ssize_t from)
+{
+    Py_ssize_t i, byte, stop = scan->out_count - from < TOGETHER ? scan->out_count : from + TOGETHER;
+    for (i = from; i < stop; i++) {
+        const int8_t *row = scan->codes + place_of(scan, i) * scan->query.stride;
+        for (byte = 0; byte < scan->query.stride; byte += 64) FETCH(row + byte);
+    }
+}
+
+static void run(const Scan *scan)
+{
+    Py_ssize_t i, stride = scan->query.stride, ahead = FETCH_BYTES / stride / TOGETHER * TOGETHER + TOGETHER;
+    for (i = 0; i < scan->out_count; i += TOGETHER) {
+        const int8_t *row[TOGETHER];
+        int32_t product[TOGETHER];
+        Py_ssize_t each, some = scan->out_count - i < TOGETHER ? scan->out_count - i : TOGETHER;
+        for (each = 0; each < TOGETHER; each++)
+            row[each] = scan->codes + place_of(scan, i + (each < some ? each : 0)) * stride;
+        fetch(scan, i + ahead);
+        dots(row, &scan->query, product);
+        for (each = 0; each < some; each++) {
+            int64_t place = place_of(scan, i + each);
+            scan->out[i + each] = (float)(scan->factor * scan->scales[place] * product[each] +
+                                          scan->share * scan->errors[place] + scan->rest);
+        }
+    }
+}
+
+static const char *fit(Scan *scan, const Py_buffer *codes, const Py_buffer *query, const Py_buffer *scales,
+                       const Py_buffer *errors, const Py_buffer *places, const Py_buffer *out)
+{
+    scan->query.stride = query->len;
+    if (query->len < CODES_STEP || query->len > STRIDE_MAX || query->len % CODES_STEP)
+        return "query must be padded to a multiple of 64 codes";
+    scan->count = codes->len / query->len;
+    if (codes->len % query->len) return "codes must be whole rows as long as the query";
+    if (scales->len / 4 < scan->count || errors->len / 4 < scan->count) return "a scale or an error is missing";
+    scan->out_count = out->len / 4;
+    if (places->obj ? places->len / 8 != scan->out_count : scan->count != scan->out_count)
+        return "out must have one bound for each place";
+    scan->codes = codes->buf;
+    scan->scales = scales->buf;
+    scan->errors = errors->buf;
+    scan->places = places->obj ? places->buf : NULL;
+    scan->out = out->buf;
+    return NULL;
+}
+
+static int start(Scan *scan, const int8_t *codes)
+{
+    Query *query = &scan->query;
+    Py_ssize_t i;
+    if (!places_fit(scan)) {
+        PyErr_SetString(PyExc_ValueError, "a place is outside of the codes");
+        return -1;
+    }
+    query->codes = codes;
+    query->sum = 0;
+    query->wide = malloc((size_t)query->stride * sizeof *query->wide);
+    if (!query->wide) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    for (i = 0; i < query->stride; i++) query->sum += query->wide[i] = codes[i];
+    if (scan->out_count * query->stride < LONG_SCAN_BYTES) {
+        run(scan);
+    } else {
+        Py_BEGIN_ALLOW_THREADS
+        run(scan);
+        Py_END_ALLOW_THREADS
+    }
+    free(query->wide);
+    return 0;
+}
+
+static PyObject *scan_upper_bounds(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    Scan scan;
+    Py_buffer codes, query, scales, errors, out, places = {0};
+    PyObject *wanted;
+    const char *problem;
+    int failed = 1;
+    if (!PyArg_ParseTuple(args, "y*y*y*y*Ow*(ddd)", &codes, &query, &scales, &errors, &wanted, &out, &scan.factor,
+                          &scan.share, &scan.rest))
+        return NULL;
+    if (wanted == Py_None || !PyObject_GetBuffer(wanted, &places, PyBUF_SIMPLE)) {
+        problem = fit(&scan, &codes, &query, &scales, &errors, &places, &out);
+        if (problem)
+            PyErr_SetString(PyExc_ValueError, problem);
+        else
+            failed = start(&scan, query.buf);
+        if (places.obj) PyBuffer_Release(&places);
+    }
+    PyBuffer_Release(&codes);
+    PyBuffer_Release(&query);
+    PyBuffer_Release(&scales);
+    PyBuffer_Release(&errors);
+    PyBuffer_Release(&out);
+    if (failed) return NULL;
+    Py_RETURN_NONE;
+}
+
+static int scan_exec(PyObject *Py_UNUSED(module))
+{
+#ifdef HAVE_X86
+    __builtin_cpu_init();
+    if (__builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vnni"))
+        dots = dots_vnni;
+    else if (__builtin_cpu_supports("avx2"))
+        dots = dots_avx2;
+#endif
+    return 0;
+}
+
+static PyMethodDef scan_functions[] = {
+    {"upper_bounds", scan_upper_bounds, METH_VARARGS, NULL},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyModuleDef_Slot scan_slots[] = {{Py_mod_exec, (void *)scan_exec}, {0, NULL}};
+
+static struct PyModuleDef scan_module = {
+    PyModuleDef_HEAD_INIT, "_scan", "The compiled scan of vectors.", 0, scan_functions, scan_slots, NULL, NULL, NULL,
+};
+
+PyMODINIT_FUNC PyInit__scan(void) { return PyModuleDef_Init(&scan_module); }
