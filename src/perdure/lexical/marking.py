@@ -10,6 +10,7 @@ from perdure.lexical.profile import Profile
 _CHUNK = re.compile(r"\S+")
 _WORD = re.compile(r"\w+")
 Mark = tuple[int, int]
+RUN_TERM_MAX = 2  # characters of a term of Chinese, Japanese or Korean
 
 
 def marks(text: str, terms: Collection[str], profile: Profile) -> tuple[Mark, ...]:
@@ -36,25 +37,28 @@ def _in_chunk(text: str, chunk: re.Match[str], asked: frozenset[str], profile: P
         return
     narrowed = False
     for word in _WORD.finditer(text, chunk.start(), chunk.end()):
-        terms = profile.document_terms(word.group())
-        if held.isdisjoint(terms):
-            continue
-        narrowed = True
-        literal = [term for term in held.intersection(terms) if term in word.group() and len(term) <= 2]
-        if literal and not _is_one_word(word.group(), terms):
-            yield from sorted(
-                (word.start() + at.start(), word.start() + at.end())
-                for term in literal
-                for at in re.finditer(f"(?={re.escape(term)})", word.group())
-                for at in [re.compile(re.escape(term)).match(word.group(), at.start())]
-                if at is not None
-            )
-        else:
-            yield word.span()
+        terms = held.intersection(profile.document_terms(word.group()))
+        if terms:
+            narrowed = True
+            yield from _in_word(word, terms)
     if not narrowed:
         yield chunk.span()
 
 
-def _is_one_word(word: str, terms: list[str]) -> bool:
-    """Whether a word is no run of characters that are each a term."""
-    return len(terms) <= 2 or word.isascii()
+def _in_word(word: re.Match[str], terms: Collection[str]) -> Iterator[Mark]:
+    written, start = word.group(), word.start()
+    # Terms of one or two characters that stand in a longer word are those of a script without spaces.
+    short = [term for term in terms if len(term) <= RUN_TERM_MAX and term in written]
+    if written.isascii() or not short or len(written) <= RUN_TERM_MAX:
+        yield word.span()
+        return
+    places = {(at, at + len(term)) for term in short for at in _occurrences(written, term)}
+    for at, end in sorted(places):
+        yield start + at, start + end
+
+
+def _occurrences(text: str, part: str) -> Iterator[int]:
+    at = text.find(part)
+    while at >= 0:
+        yield at
+        at = text.find(part, at + 1)

@@ -19,7 +19,9 @@ from perdure.memory.telling import payload
 from perdure.model.status import Status
 from perdure.planning import checks
 from perdure.planning.blocks import refuse_blocked
+from perdure.planning.embedding import Vectors
 from perdure.planning.receipts import Keyed
+from perdure.planning.vectors import add_vectors
 from perdure.space.draft import Draft
 from perdure.space.state import seen_metadata
 from perdure.temporal.columns import RETRACTED
@@ -126,6 +128,7 @@ class Correction:
     given: dict[str, Any]  # fields of FactRecord, checked
     id: str | None
     keeps_slots: bool  # a subject's facts follow one another by a policy
+    vectors: Vectors
 
     def find_corrected(self, draft: Draft) -> int | None:
         """Return the fact that this very correction has made before, when its target is named by words.
@@ -167,6 +170,7 @@ def plan_correct(draft: Draft, correction: Correction, keyed: Keyed) -> tuple[Re
     if correction.keeps_slots:
         _refuse_move(draft, old, content)
     draft.add_fact(content, correction.units)
+    add_vectors(draft, content.number, correction.vectors.units, correction.vectors.model)
     if content.subject is not None:
         draft.enter_slot(content.number)
     # A fact with an event time alone holds at every instant, so the mistake must not show before it either.
@@ -184,7 +188,7 @@ def plan_correct(draft: Draft, correction: Correction, keyed: Keyed) -> tuple[Re
     for end in draft.ends(old):
         draft.add(EndRecord(content.number, end.at, end.recorded_at, end.reason))
     status = status_of(draft, content.number)
-    reason = None
+    reason = correction.vectors.reason
     if status is not Status.CURRENT:
         reason = f"it corrects a version that is {status.value} now: what is current stays as it is"
     item = ReceiptItem(content.number, "created", status.value, (old,), tuple(sorted(above)), reason)

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Literal, cast
 
 from perdure.base.canonical import canonical_json
 from perdure.contract import limits as contract_limits
+from perdure.embedders.protocol import Embedder
 from perdure.errors import InvalidRequest
 from perdure.lexical.bm25 import K1_MAX
 from perdure.lexical.languages import DEFAULT_PROFILE, PROFILES
@@ -37,6 +38,7 @@ History = Literal["current", "all", "historical"]
 HISTORIES: tuple[History, ...] = ("current", "all", "historical")
 OnIdConflict = Literal["reject", "replace"]
 RECEIPT_DAYS_MAX = 36_500
+DIMENSION = Whole(1, contract_limits.DIMENSION_MAX)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -105,6 +107,8 @@ class MemoryConfig:
     b: float = 0.4
     limits: Limits = Limits()
     receipt_days: int = contract_limits.RECEIPT_DAYS
+    embedder: Embedder | str = "none"
+    embedding_dimension: int | None = None
     extractor: EntityExtractor | None = None
     observers: tuple[MemoryObserver, ...] = ()
 
@@ -128,6 +132,9 @@ class MemoryConfig:
 
     def __post_init__(self) -> None:
         set_checked(self, self.PARAMETERS)
+        if self.embedding_dimension is not None:
+            checked = DIMENSION.checked(self.embedding_dimension, field="embedding_dimension")
+            object.__setattr__(self, "embedding_dimension", checked)
         for name, choice in self.CHOICES.items():
             object.__setattr__(self, name, choice.checked(getattr(self, name), field=name))
         if not isinstance(self.limits, Limits):
@@ -158,6 +165,11 @@ class MemoryConfig:
     @property
     def ranking_policy(self) -> RankingPolicy:
         return RANKING.resolved(self.ranking)
+
+    @property
+    def embedder_object(self) -> Embedder | None:
+        """The embedder; None where there is none."""
+        return None if isinstance(self.embedder, str) else self.embedder
 
     def replace(self, **changes: Any) -> MemoryConfig:
         """Return a copy with other values for the named settings, checked as in the constructor."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any, TypeVar, Unpack
 
 import msgspec
 
@@ -34,12 +34,13 @@ from perdure.memory.notifying import Notifier
 from perdure.memory.reading import Reading
 from perdure.memory.remembering import RememberRules, plan_remember, reply_of
 from perdure.memory.scopes import Scope, scope_of
-from perdure.memory.telling import Telling, identity_bytes, telling_of
+from perdure.memory.telling import Telling, identity_bytes, telling_of, with_vectors
 from perdure.model.fact import Fact, Source
 from perdure.model.hit import Explanation, Hit
-from perdure.model.inputs import NewFact
+from perdure.model.inputs import NewFact, RecallOptions
 from perdure.model.replies import Changes, Consolidated, Forgotten, Page, Remembered
 from perdure.planning import checks
+from perdure.planning.embedding import Embedding
 from perdure.planning.receipts import Keyed
 from perdure.policies.supersession import ExplicitOnly
 from perdure.space.draft import Draft
@@ -57,6 +58,7 @@ class Memory:
     ) -> None:
         self._space, self.config = space, config
         self._asking = Asking(config)
+        self._embedding = Embedding(config.embedder_object, config.embedding_dimension)
         self._reading = Reading(space, self._asking)
         self._keeps_slots = not isinstance(config.supersession_policy, ExplicitOnly)
         self._rules = RememberRules(config.supersession_policy, config.on_id_conflict == "replace")
@@ -83,6 +85,7 @@ class Memory:
         pinned: bool | None = False,
         source: Source | Mapping[str, Any] | None = None,
         reassert: bool | None = False,
+        embedding: Sequence[float] | None = None,
         idempotency_key: str | None = None,
     ) -> Remembered:
         """Store a fact; it is durable, and seen by every read, when this returns.
@@ -112,9 +115,10 @@ class Memory:
             pinned=pinned,
             source=source,
             reassert=reassert,
+            embedding=embedding,
         )
-        telling = self._telling(fact)
-        return self._remember("remember", [telling], idempotency_key)[0]
+        tellings = with_vectors([self._telling(fact)], [embedding], self._embedding)
+        return self._remember("remember", tellings, idempotency_key)[0]
 
     def remember_many(
         self, facts: Iterable[NewFact | Mapping[str, Any] | str], *, idempotency_key: str | None = None
@@ -127,9 +131,13 @@ class Memory:
         Raises as `remember`; the message names the index of the offending member.
         """
         tellings: list[Telling] = []
+        embeddings: list[Any] = []
         for index, told in enumerate(checks.members_of(facts, "facts", "facts")):
             try:
-                tellings.append(self._telling(_new_fact(told)))
+                fact = _new_fact(told)
+                tellings.append(self._telling(fact))
+                self._embedding.told(fact.embedding)
+                embeddings.append(fact.embedding)
             except InvalidRequest as error:
                 error.message = f"facts[{index}]: {error.message}"
                 error.args = (error.message,)
@@ -141,6 +149,7 @@ class Memory:
                 )
         if not tellings:
             raise InvalidRequest("facts is empty", field="facts")
+        tellings = with_vectors(tellings, embeddings, self._embedding)
         return self._remember("remember_many", tellings, idempotency_key)
 
     def _telling(self, fact: NewFact) -> Telling:
@@ -174,12 +183,13 @@ class Memory:
         importance: Any = UNSET,
         pinned: Any = UNSET,
         source: Any = UNSET,
+        embedding: Sequence[float] | None = None,
         idempotency_key: str | None = None,
     ) -> Remembered:
         """Say that a fact was told wrong: store the right one in its place, on both time axes.
 
         The corrected fact is named by exactly one of `id` (any stored version), `text` or `containing`
-        (the one current fact that matches). Everything that is not given is inherited. The mistake
+        (the one current fact that matches). Everything that is not given is inherited, but the embedding. The mistake
         still shows to a reader with `known_at` before now.
 
         Raises:
@@ -200,12 +210,14 @@ class Memory:
             pinned=pinned,
             source=source,
         )
-        telling = self._telling(NewFact(text=new_text, id=new_id, **given))
+        (telling,) = with_vectors(
+            [self._telling(NewFact(text=new_text, id=new_id, **given))], [embedding], self._embedding
+        )
         # What an extractor finds belongs to the words, so it is never inherited.
         checked = {name: getattr(telling.content, name) for name in (*given, "extracted")}
         told_id = telling.content.id or None
         correction = Correction(
-            target, telling.content.text, telling.units, checked, told_id, self._keeps_slots
+            target, telling.content.text, telling.units, checked, told_id, self._keeps_slots, telling.vectors
         )
         words = (target.id, target.text, target.containing)
         request = msgspec.msgpack.encode(words) + identity_bytes(telling, given)
@@ -285,78 +297,30 @@ class Memory:
     # Asking
 
     def recall(
-        self,
-        query: str,
-        *,
-        k: int | None = None,
-        as_of: Instant | None = None,
-        known_at: Instant | None = None,
-        history: str | None = None,
-        subject: str | None = None,
-        entity: str | None = None,
-        tags: Iterable[str] | None = None,
-        kind: str | None = None,
-        pinned: bool | None = None,
-        filter: Mapping[str, Any] | None = None,
-        min_score: float | None = None,
-        candidate_limit: int | None = None,
-        explain: bool | None = False,
+        self, query: str, *, explain: bool | None = False, **options: Unpack[RecallOptions]
     ) -> list[Hit]:
         """Return the k best matching facts, best first; ties in order of arrival.
 
         Args:
-            query: words to find; no syntax, every character is text.
-            k: 1 to 1,000; the configuration's default_k when absent.
-            as_of: the moment in the world that is asked about; the present when absent.
-            known_at: ignore what was recorded later than this moment.
-            history: `current` (default), `all`, or `historical` (everything that is not current).
-            subject, entity, tags (all of them), kind, pinned, filter (metadata equality): only facts that have
-                these.
-            min_score: leave out hits that score less.
-            candidate_limit: how many candidates a reordering looks at, k to 4,096.
+            query: words to find; no syntax, every character is text. It may be blank where `embedding` is given.
             explain: attach an Explanation to each hit.
+            options: see `RecallOptions`: k, as_of, known_at, history, subject, entity, tags, kind, pinned, filter,
+                min_score, candidate_limit, mode, embedding, fusion, weights, context.
 
         Raises:
-            InvalidRequest: a malformed option, or a blank query. QueryLimit: the budget is too small.
+            InvalidRequest: a malformed or unknown option, or a blank query. QueryLimit: the budget is too small.
+            What the configuration's embedder raises, unless mode is `lexical`.
         """
-        scope = checked_scope(
-            subject=subject, entity=entity, tags=tags, kind=kind, pinned=pinned, filter=filter
-        )
-        question = self._asking.options(
-            query, k=k, history=history, scope=scope, min_score=min_score, candidate_limit=candidate_limit
-        )
-        times = checked_times(as_of, known_at)
+        question, times = self._asking.question(query, options)
         return self._reading.recall(question, times, explain=checks.checked_flag(explain, "explain"))
 
-    def explain(
-        self,
-        query: str,
-        id: str,
-        *,
-        k: int | None = None,
-        as_of: Instant | None = None,
-        known_at: Instant | None = None,
-        history: str | None = None,
-        subject: str | None = None,
-        entity: str | None = None,
-        tags: Iterable[str] | None = None,
-        kind: str | None = None,
-        pinned: bool | None = None,
-        filter: Mapping[str, Any] | None = None,
-        min_score: float | None = None,
-        candidate_limit: int | None = None,
-    ) -> Explanation:
+    def explain(self, query: str, id: str, **options: Unpack[RecallOptions]) -> Explanation:
         """Return why the fact comes back from this recall, or why it does not. Options as in `recall`.
 
         Raises NotFound when there is no such fact (or it was forgotten or hidden).
         """
-        scope = checked_scope(
-            subject=subject, entity=entity, tags=tags, kind=kind, pinned=pinned, filter=filter
-        )
-        question = self._asking.options(
-            query, k=k, history=history, scope=scope, min_score=min_score, candidate_limit=candidate_limit
-        )
-        return self._reading.explain(question, checked_times(as_of, known_at), checked_id(id))
+        question, times = self._asking.question(query, options)
+        return self._reading.explain(question, times, checked_id(id))
 
     def get(
         self,

@@ -19,6 +19,7 @@ from perdure.search.explain import Explainer
 from perdure.search.hydration import View
 from perdure.search.pipeline import Ranked, find, rank, rank_candidates
 from perdure.search.query import Question
+from perdure.search.semantic import check_vector
 from perdure.search.standing import is_known
 from perdure.space.facts import FactReader
 from perdure.space.space import Space
@@ -37,7 +38,8 @@ class Reading:
 
     def recall(self, question: Question, times: Times, *, explain: bool) -> list[Hit]:
         weighing = self._asking.weighing
-        plain = question.min_score is None and self._asking.searches_alone[question.history]
+        alone = self._asking.searches_alone[question.history] and question.is_plain
+        plain = alone and question.min_score is None
 
         def work(state: SpaceState, reader: FactReader) -> list[Hit]:
             asked = self._placed(question, state, times)
@@ -76,8 +78,7 @@ class Reading:
                 if place > asked.k:
                     return explainer.candidate(one, place, "below-k")
                 return explainer.candidate(one, place, "returned")
-            matched = explainer.lexical_score(number) > 0.0
-            return explainer.absent(number, explainer.reason_unranked(number, matched=matched))
+            return explainer.absent(number, explainer.reason_unranked(number))
 
         return self._space.read(work)
 
@@ -134,6 +135,10 @@ class Reading:
         as_of, known_at = times
         if as_of is None:
             as_of = self._space.now(state)
+        if not question.is_plain:
+            check_vector(state, question)
+            return msgspec.structs.replace(question, as_of=as_of, known_at=known_at)
+        # By position, and without what a plain question leaves alone: this is on the way of every recall.
         return Question(
             question.text,
             question.k,

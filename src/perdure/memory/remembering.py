@@ -21,6 +21,7 @@ from perdure.model.status import Status
 from perdure.planning.blocks import refuse_blocked
 from perdure.planning.receipts import Keyed
 from perdure.planning.removing import remove
+from perdure.planning.vectors import add_vectors, same_embedding
 from perdure.policies.supersession import SupersessionPolicy
 from perdure.space.draft import Draft
 from perdure.temporal.columns import BEGINNING, FOREVER
@@ -101,7 +102,7 @@ def _store(draft: Draft, member: _Member, batch: dict[str, _Member], rules: Reme
         id_, number = retelling_id(telling, retelling), None
     if number is not None:
         stored = draft.fact(number)
-        if same_telling(telling.content, stored):
+        if same_telling(telling.content, stored) and same_embedding(draft, number, telling.vectors.told):
             _recognise(draft, member, number)
             batch[id_] = member
             return
@@ -126,6 +127,8 @@ def _store(draft: Draft, member: _Member, batch: dict[str, _Member], rules: Reme
         ),
         telling.units,
     )
+    add_vectors(draft, member.number, telling.vectors.units, telling.vectors.model)
+    member.reason = telling.vectors.reason
     batch[id_] = member
 
 

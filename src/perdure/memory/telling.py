@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
@@ -17,6 +17,7 @@ from perdure.lexical.profile import Profile
 from perdure.log.records import FactRecord, SourceFields
 from perdure.model.inputs import NewFact
 from perdure.planning import checks
+from perdure.planning.embedding import NO_VECTORS, Embedding, Vectors
 from perdure.policies.extraction import EntityExtractor
 
 SOURCE_NAMES = ("uri", "quote", "start", "end", "position", "actor")
@@ -32,6 +33,7 @@ class Telling:
     told_id: bool  # the caller named the id
     canonical: bytes  # the payload, for the derived id
     units: tuple[list[str], ...]
+    vectors: Vectors = NO_VECTORS
 
 
 def telling_of(fact: NewFact, profile: Profile, extractor: EntityExtractor | None) -> Telling:
@@ -76,6 +78,19 @@ def telling_of(fact: NewFact, profile: Profile, extractor: EntityExtractor | Non
     )
 
 
+def with_vectors(tellings: Sequence[Telling], told: Sequence[Any], embedding: Embedding) -> list[Telling]:
+    """Return tellings with the vectors that their callers gave (None: none), else with those of the embedder."""
+    given = [embedding.told(value) for value in told]
+    missing = [index for index, vectors in enumerate(given) if not vectors.units]
+    made = embedding.made([tellings[index].content.text for index in missing])
+    for index, vectors in zip(missing, made, strict=True):
+        given[index] = vectors
+    return [
+        telling if vectors is NO_VECTORS else replace(telling, vectors=vectors)
+        for telling, vectors in zip(tellings, given, strict=True)
+    ]
+
+
 def identify(telling: Telling) -> str:
     """Return the told id, or the one derived from the payload."""
     return telling.content.id if telling.told_id else derived_id(telling.canonical)
@@ -101,7 +116,7 @@ def identity_bytes(telling: Telling, given: Iterable[str] = ()) -> bytes:
         telling.reassert,
         sorted(given),
     ]
-    return telling.canonical + canonical_json(told)
+    return telling.canonical + canonical_json(told) + b"".join(telling.vectors.told)
 
 
 def payload(content: FactRecord, supersedes: tuple[str, ...]) -> bytes:

@@ -43,11 +43,24 @@ class ChainLink(msgspec.Struct, frozen=True):
         return f"<ChainLink {self.relation} {self.status.value}>"
 
 
+class Neighbour(msgspec.Struct, frozen=True):
+    """A fact of the same source whose words counted for the explained one. `distance` in positions, negative before
+    it; `terms` are the query's words that the neighbour holds."""
+
+    id: str
+    distance: int
+    weight: float
+    terms: tuple[str, ...]
+
+
 class Explanation(msgspec.Struct, frozen=True):
     """Why a fact came back from a recall, or why it did not.
 
     `rank` is 1-based among the ranked candidates and may exceed k. Scores are None where the fact
-    was not ranked; `lexical_score` is computed for the fact alone in every case.
+    was not ranked; `lexical_score` (and `semantic_score`, the cosine, where the query and the fact have a vector)
+    are computed for the fact alone in every case. `marks` are the places of the matched words in the text that
+    the hit shows: (start, end) in code points, ascending. `neighbours`, `actor` and `period` are what a recall
+    with `context` went by; `period` is in ISO 8601, `--05` being every May.
     """
 
     id: str
@@ -73,6 +86,10 @@ class Explanation(msgspec.Struct, frozen=True):
     filtered_by: tuple[str, ...]
     chain: tuple[ChainLink, ...]
     source: Source | None = None
+    marks: tuple[tuple[int, int], ...] = ()
+    neighbours: tuple[Neighbour, ...] = ()
+    actor: str | None = None
+    period: str | None = None
 
     def __repr__(self) -> str:
         return f"<Explanation {self.reason}, rank {self.rank}, score {self.final_score}>"

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypedDict
 
 import msgspec
 
 from perdure.base.instants import Instant
+from perdure.model.context import Context
 from perdure.model.fact import Source
 
 
@@ -27,6 +28,7 @@ class NewFact(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         tags, kind, importance, pinned: annotations; `annotate` may change them later.
         source: where the fact comes from.
         reassert: store the text anew although the same telling is no longer current.
+        embedding: the text's vector, 1 to 4,096 finite numbers, not all 0; all of one memory have one length.
     """
 
     text: str
@@ -44,6 +46,47 @@ class NewFact(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     pinned: bool | None = False
     source: Source | Mapping[str, Any] | None = None
     reassert: bool | None = False
+    embedding: Sequence[float] | None = None
 
     def __repr__(self) -> str:
         return f"<NewFact {len(self.text) if isinstance(self.text, str) else 0} characters>"
+
+
+class RecallOptions(TypedDict, total=False):
+    """The options of recall, explain and trace. None is the same as absence.
+
+    Args:
+        k: 1 to 1,000 results; the configuration's default_k when absent.
+        as_of: the moment in the world that is asked about; the present when absent.
+        known_at: ignore what was recorded later than this moment.
+        history: `current` (default), `all`, or `historical` (everything that is not current).
+        subject, entity, tags (all of them), kind, pinned, filter (see `docs/howto/filters.md`): only facts that
+            have these.
+        min_score: leave out hits whose final score is less; 0 or more.
+        candidate_limit: how many candidates a reordering looks at, k to 4,096; at least 100 when absent.
+        mode: `lexical` (words), `semantic` (vectors) or `hybrid` (both). When absent: hybrid where there is a
+            vector for the query, given or from the configuration's embedder, else lexical.
+        embedding: the query's vector, of the same length as the memory's.
+        fusion: how hybrid makes one score of two: `minmax` (default) or `rrf`.
+        weights: of the two, such as {"lexical": 0.7, "semantic": 0.3}; finite, at least 0, not both 0.
+        context: True, or a Context: count what stands around a match in its source, and whom and when the
+            query names.
+    """
+
+    k: int | None
+    as_of: Instant | None
+    known_at: Instant | None
+    history: str | None
+    subject: str | None
+    entity: str | None
+    tags: Iterable[str] | None
+    kind: str | None
+    pinned: bool | None
+    filter: Mapping[str, Any] | None
+    min_score: float | None
+    candidate_limit: int | None
+    mode: str | None
+    embedding: Sequence[float] | None
+    fusion: str | None
+    weights: Mapping[str, float] | None
+    context: Context | Mapping[str, Any] | bool | None

@@ -283,3 +283,11 @@ def checked_model(value: str) -> str:
     if len(checked_text(value, field="model").encode()) > limits.MODEL_BYTES_MAX:
         raise InvalidRequest(f"model must take at most {limits.MODEL_BYTES_MAX} bytes", field="model")
     return value
+
+
+def wrong_units(given: int, units: int) -> InvalidRequest:
+    """Return the error for a list of vectors that does not fit a document's units."""
+    return InvalidRequest(
+        f"embedding has {given} vectors, but the text is cut into {units} units: give one for each",
+        field="embedding",
+    )

@@ -12,8 +12,8 @@ from perdure.lexical.profile import is_blank, spelled_out
 from perdure.planning.checks import SHOWN_MAX
 
 
-def checked_query(query: str) -> str:
-    """Return a query that asks for something: visible text of at most 65,536 bytes.
+def checked_query(query: str, *, blank: bool = False) -> str:
+    """Return a query that asks for something: visible text of at most 65,536 bytes; `blank` may be blank.
 
     Characters that stand for words count as those, since analysis spells them out.
     """
@@ -23,7 +23,7 @@ def checked_query(query: str) -> str:
         raise InvalidRequest(
             f"query takes {size} bytes; at most {limits.QUERY_BYTES_MAX} are allowed", field="query"
         )
-    if is_blank(query):
+    if not blank and is_blank(query):
         raise InvalidRequest("query is blank; use list() to enumerate facts", field="query")
     return query
 

@@ -49,3 +49,11 @@ def refuse_other_model(other: str | None, model: str) -> None:
             "compare: use that model, or reindex with embeddings=True to embed everything anew",
             field="embedder",
         )
+
+
+def same_embedding(draft: Draft, number: int, told: Sequence[bytes]) -> bool:
+    """Whether these are the vectors that the caller gave with the stored fact or document (none are none)."""
+    if not told and TOLD not in draft.models():
+        return True
+    stored = [draft.vector(number, unit) for unit in range(draft.unit_count(number))]
+    return list(told) == [record.data for record in stored if record is not None and record.model == TOLD]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from perdure.model.hit import Part
 from perdure.model.status import Status
@@ -37,7 +37,7 @@ def score_parts(
     """
     parts = list(retrieval)
     if ranking is not None:
-        parts = _scaled(parts, ranking.base)
+        parts = [*scaled(parts, ranking.base)]
         parts += [Part("importance", ranking.importance), Part("recency", ranking.recency)]
     if recency_factor != 1.0:
         parts.append(Part("recency", recency_factor))
@@ -60,8 +60,17 @@ def combined_score(parts: Iterable[Part]) -> float:
     return score
 
 
-def _scaled(parts: list[Part], base: float) -> list[Part]:
+def sum_of(parts: Sequence[Part]) -> float:
+    """Return the parts' sum, added from first to last."""
+    total = 0.0
+    for part in parts:
+        total += part.value
+    return total
+
+
+def scaled(parts: Sequence[Part], total: float) -> tuple[Part, ...]:
+    """Return the parts in the same proportions, so that they add up to about `total`; a single one is it."""
     if len(parts) == 1:
-        return [Part(parts[0].name, base)]
-    total = sum(part.value for part in parts)
-    return [Part(part.name, part.value / total * base if total > 0.0 else 0.0) for part in parts]
+        return (Part(parts[0].name, total),)
+    before = sum_of(parts)
+    return tuple(Part(part.name, part.value / before * total if before > 0.0 else 0.0) for part in parts)

@@ -6,16 +6,24 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Literal
 
+import numpy as np
+from numpy.typing import NDArray
+
 from perdure.base.instants import to_datetime
 from perdure.errors import QueryLimit
+from perdure.lexical.marking import marks
 from perdure.log.records import FactRecord
-from perdure.model.hit import ChainLink, Explanation, Part, Reason
+from perdure.model.hit import ChainLink, Explanation, Neighbour, Part, Reason
 from perdure.model.status import Status
-from perdure.policies.scoring import score_parts
-from perdure.search.eligibility import is_filtered
+from perdure.policies.scoring import sum_of
+from perdure.search.context import PERIOD_TAIL_DAYS, Neighbours, distances, named_actor, told_times
+from perdure.search.eligibility import eligibility, is_filtered
+from perdure.search.flags import flags_of
 from perdure.search.hydration import View, source_of
+from perdure.search.periods import named_periods, within
 from perdure.search.pipeline import Ranked
 from perdure.search.query import Question
+from perdure.search.semantic import cosines_of
 from perdure.search.standing import is_known, standing, status_of
 from perdure.space.state import SpaceState
 from perdure.temporal.columns import BEGINNING, FOREVER
@@ -23,6 +31,13 @@ from perdure.temporal.links import component, effective_time
 from perdure.temporal.status import status_at, within_validity
 
 WEIGHTS = {"lexical": 1.0, "semantic": 0.0}
+SEMANTIC = {"lexical": 0.0, "semantic": 1.0}
+
+
+def _weights(question: Question) -> dict[str, float]:
+    if question.mode == "hybrid":
+        return {"lexical": question.fusion.lexical, "semantic": question.fusion.semantic}
+    return WEIGHTS if question.mode == "lexical" else SEMANTIC
 
 
 class Explainer:
@@ -39,9 +54,14 @@ class Explainer:
         ]
         self._holders: dict[str, set[int]] = {}
         self._looked_up: set[int] = set()
+        self._eligible: NDArray[np.bool_] | None = None
         self._components: dict[int, tuple[dict[int, int], list[ChainLink]]] = {}
         self._chained = 0  # chain links made for this read: one unit of work each
-        self._plain = question.known_at is None and question.scope.is_open
+        self._plain = question.known_at is None and question.scope.is_open and question.is_plain
+        self._terms = profile.query_terms(question.text)
+        self._weights = _weights(question)
+        self._periods = () if question.context is None else named_periods(question.text)
+        self._actor = None if question.context is None else named_actor(view.state, self._terms)
         self._as_of = to_datetime(question.as_of)
         self._known_at = None if question.known_at is None else to_datetime(question.known_at)
 
@@ -61,7 +81,7 @@ class Explainer:
         """Explain a fact that was not ranked."""
         return self._explanation(number, number, reason, None, None)
 
-    def reason_unranked(self, number: int, *, matched: bool) -> Reason:
+    def reason_unranked(self, number: int) -> Reason:
         """Return the first reason that keeps an unranked fact from the results."""
         state, question = self._view.state, self._question
         if not is_known(state, number, question.known_at):
@@ -71,15 +91,58 @@ class Explainer:
         current = status_of(state, number, question.as_of, question.known_at) is Status.CURRENT
         if question.history != "all" and current != (question.history == "current"):
             return "not-current"
-        return "below-candidates" if matched else "no-match"
+        return "below-candidates" if self._matches(number) else "no-match"
+
+    def _matches(self, number: int) -> bool:
+        """Whether anything but the number of candidates kept the fact from being one."""
+        if self._question.mode != "lexical" and self._cosine(number) is not None:
+            return True
+        if self._question.mode == "semantic":
+            return False
+        return self.lexical_score(number) > 0.0 or bool(self._neighbours(number))
 
     def lexical_score(self, number: int) -> float:
-        """Return the fact's lexical score whoever else is asked about; 0 where no term matches."""
+        """Return the fact's own lexical score whoever else is asked about; 0 where no term matches."""
         state = self._view.state
-        terms = state.profile.query_terms(self._question.text)
         rows = list(range(number, number + state.unit_counts.get(number, 1)))
-        score = max(state.index.scores(terms, rows))
-        return score + self._label_score(terms, number)
+        score = max(state.index.scores(self._terms, rows))
+        return score + self._label_score(self._terms, number)
+
+    def _cosine(self, number: int) -> float | None:
+        found = cosines_of(self._view.state, self._view.reader, self._question, [number])
+        return found[number][2] if number in found else None
+
+    def _neighbours(self, number: int) -> tuple[Neighbour, ...]:
+        """Return the eligible neighbours that hold a word of the query, in order of position."""
+        question, state = self._question, self._view.state
+        if question.context is None or not self._terms:
+            return ()
+        if self._eligible is None:
+            eligible = eligibility(state, question, self._secret)
+            self._eligible = flags_of(state, eligible, question.as_of)
+        places = Neighbours.of(state)
+        found = [
+            (distance, weight, row)
+            for distance, weight in sorted(distances(question.context))
+            for row in places.around(number, distance)
+            if self._eligible[row]
+        ]
+        self._look_up([row for _, _, row in found])
+        records = self._view.reader.get_many(state, [row for _, _, row in found])
+        return tuple(
+            Neighbour(record.id, distance, weight, words)
+            for (distance, weight, row), record in zip(found, records, strict=True)
+            if (words := self._matched(row))
+        )
+
+    def _period(self, number: int) -> str | None:
+        if not self._periods:
+            return None
+        time = told_times(self._view.state, np.array([number]))
+        for period in self._periods:
+            if within(time, [period], PERIOD_TAIL_DAYS)[0]:
+                return str(period)
+        return None
 
     def _label_score(self, terms: list[str], number: int) -> float:
         labels = self._labels
@@ -98,6 +161,8 @@ class Explainer:
         status = status_at(start, end, superseded, question.as_of) if known else None
         filtered = () if question.scope.is_open else is_filtered(state, number, question.scope, self._secret)
         retrieval = () if ranked is None else ranked.retrieval
+        cosine = self._cosine(number) if ranked is None or ranked.cosine is None else ranked.cosine
+        around = self._question.context is not None
         recency, historical = (1.0, 1.0) if ranked is None else (ranked.recency, ranked.historical)
         # By position: naming two dozen fields would take longer than finding their values.
         return Explanation(
@@ -105,16 +170,18 @@ class Explainer:
             reason,
             reason == "returned",
             rank,
-            retrieval[0].value if retrieval else self.lexical_score(number),
-            None,
-            None if ranked is None else sum([part.value for part in retrieval]),
-            dict(WEIGHTS),
-            None,
+            retrieval[0].value
+            if ranked is not None and ranked.addends is None
+            else self.lexical_score(number),
+            cosine,
+            None if ranked is None else sum_of(retrieval),
+            dict(self._weights),
+            question.fusion.name if question.mode == "hybrid" else None,
             self._matched(row),
             recency,
             historical,
             None if ranked is None else ranked.score,
-            retrieval if ranked is None or ranked.addends is None else _parts(ranked),
+            retrieval if ranked is None or ranked.parts is None else ranked.parts,
             status,
             self._as_of,
             self._known_at,
@@ -124,7 +191,16 @@ class Explainer:
             filtered,
             () if status is None else self._chain(number, record, status),
             None if record.source is None else source_of(record.source),
+            self._marks(number, row),
+            self._neighbours(number) if around else (),
+            self._actor if around and number in state.actors.get(self._actor or "", ()) else None,
+            self._period(number) if around else None,
         )
+
+    def _marks(self, number: int, row: int) -> tuple[tuple[int, int], ...]:
+        text = self._view.unit_text(number, row)
+        shown = self._view.reader.get(self._view.state, number).text if text is None else text
+        return marks(shown, self._terms, self._view.state.profile)
 
     def _simple(
         self, record: FactRecord, row: int, reason: Reason, rank: int | None, score: float
@@ -155,6 +231,7 @@ class Explainer:
             (),
             (ChainLink(record.id, record.text, "self", False, at, Status.CURRENT),),
             None if record.source is None else source_of(record.source),
+            self._marks(record.number, row),
         )
 
     def _look_up(self, rows: Sequence[int]) -> None:
@@ -245,9 +322,3 @@ class Explainer:
 def _stands_alone(state: SpaceState, number: int) -> bool:
     links = state.links
     return number not in state.timed and number not in links.above and number not in links.below
-
-
-def _parts(ranked: Ranked) -> tuple[Part, ...]:
-    return score_parts(
-        ranked.retrieval, ranked.ranking, recency_factor=ranked.recency, historical=ranked.historical
-    )

@@ -1,12 +1,14 @@
 """How a question becomes ranked facts: read this from top to bottom.
 
-analyse -> eligibility -> lexical candidates -> (importance, freshness, recency, history) -> floor ->
-ties -> top k. Hydration and explanation follow elsewhere.
+analyse -> eligibility -> lexical candidates (with what stands around them) -> semantic candidates -> fusion ->
+(importance, freshness, recency, history) -> floor -> ties -> top k. Hydration and explanation follow elsewhere.
+
+A score is what its parts add up to, from first to last: the parts are made first, and the score of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from perdure.errors import QueryLimit
@@ -14,11 +16,14 @@ from perdure.lexical.bm25 import WorkExceeded
 from perdure.model.hit import Part
 from perdure.model.status import Status
 from perdure.policies.recency import RecencyContext, age, checked_factor
-from perdure.policies.relevance import RankingParts
-from perdure.policies.scoring import final_score, historical_factor
+from perdure.policies.scoring import combined_score, historical_factor, score_parts, sum_of
+from perdure.search.context import in_context
 from perdure.search.eligibility import EVERYTHING, Eligibility, eligibility
+from perdure.search.flags import flags_of
+from perdure.search.fusion import Candidate, fuse, semantic_score
 from perdure.search.phrases import matched_label_rows, phrase_scores
 from perdure.search.query import Question, Weighing
+from perdure.search.semantic import cosines_of, most_similar
 from perdure.search.standing import standing
 from perdure.space.facts import FactReader
 from perdure.space.state import NO_TIME, SpaceState
@@ -28,16 +33,18 @@ from perdure.temporal.columns import BEGINNING, FOREVER
 class Ranked(NamedTuple):
     """One ranked fact or document. `row` is its best unit.
 
-    `addends` are the parts of what search gave; None where that is the lexical score alone, and final.
+    `addends` are the parts of what search gave, `parts` those of the score; None where both are the lexical
+    score alone.
     """
 
     number: int
     row: int
     score: float
     addends: tuple[Part, ...] | None = None
-    ranking: RankingParts | None = None
+    parts: tuple[Part, ...] | None = None
     recency: float = 1.0
     historical: float = 1.0
+    cosine: float | None = None
 
     @property
     def retrieval(self) -> tuple[Part, ...]:
@@ -55,7 +62,7 @@ def rank(
     Raises:
         QueryLimit: the budget does not cover the question; there is no partial answer.
     """
-    if weighing.is_identity(question.history):
+    if weighing.is_identity(question.history) and question.is_plain:
         ranked = [Ranked(*one) for one in find(state, question, secret)]
     else:
         ranked = rank_candidates(state, reader, question, weighing, secret)[: question.k]
@@ -76,17 +83,119 @@ def rank_candidates(
     """Return up to `candidate_limit` eligible candidates in their final order, before floor and k."""
     eligible = eligibility(state, question, secret)
     terms = state.profile.query_terms(question.text)
-    limit = max(question.k, question.candidate_limit)
-    if weighing.ranking.is_identity:
-        found: list[tuple[int, int, tuple[Part, ...]]] = [
-            (number, row, (Part("lexical", score),))
-            for number, row, score in best_units(state, terms, limit, eligible, question)
-        ]
+    if question.mode == "semantic":
+        found = _semantic(state, reader, question, eligible)
     else:
-        found = _with_labels_and_phrase(state, reader, question, terms, eligible)[:limit]
+        matches = _lexical(state, reader, question, weighing, terms, eligible)
+        found = matches.best
+        if question.mode == "hybrid":
+            found = _fused(state, reader, question, eligible, matches)
     weighed = _weighed(state, found, question, weighing)
     # Sorting is stable, so equal final scores keep the order of search.
     return sorted(weighed, key=lambda one: -one.score)
+
+
+class Found(NamedTuple):
+    """A candidate: the parts of what search gave, the row of its best unit, and its cosine where it was asked for."""
+
+    number: int
+    row: int
+    parts: tuple[Part, ...]
+    cosine: float | None = None
+
+
+class Matches(NamedTuple):
+    """The best lexical candidates, best first, and the same for any other fact: its row and parts, none without a
+    match."""
+
+    best: list[Found]
+    of: Callable[[Sequence[int]], list[tuple[int, tuple[Part, ...]]]]
+
+
+def _limit(question: Question) -> int:
+    return max(question.k, question.candidate_limit)
+
+
+def _lexical(
+    state: SpaceState,
+    reader: FactReader,
+    question: Question,
+    weighing: Weighing,
+    terms: Sequence[str],
+    eligible: Eligibility,
+) -> Matches:
+    if question.context is not None:
+        return _in_context(state, question, terms, eligible)
+    if weighing.ranking.is_identity:
+        units = best_units(state, terms, _limit(question), eligible, question)
+        best = [Found(number, row, (Part("lexical", score),)) for number, row, score in units]
+    else:
+        best = _with_labels_and_phrase(state, reader, question, terms, eligible)[: _limit(question)]
+    return Matches(best, lambda numbers: [_own_match(state, terms, number) for number in numbers])
+
+
+def _own_match(state: SpaceState, terms: Sequence[str], number: int) -> tuple[int, tuple[Part, ...]]:
+    rows = list(range(number, number + state.unit_counts.get(number, 1)))
+    scores = state.index.scores(list(terms), rows)
+    score = max(scores)
+    return rows[scores.index(score)], (Part("lexical", score),) if score > 0.0 else ()
+
+
+def _in_context(
+    state: SpaceState, question: Question, terms: Sequence[str], eligible: Eligibility
+) -> Matches:
+    def search(some: Sequence[str]) -> tuple[list[int], list[float]]:
+        return search_rows(state, some, state.next_number, eligible, question)
+
+    around = in_context(state, terms, question, search, flags_of(state, eligible, question.as_of))
+
+    def of(numbers: Sequence[int]) -> list[tuple[int, tuple[Part, ...]]]:
+        found = []
+        for number in numbers:
+            rows = range(number, number + state.unit_counts.get(number, 1))
+            row = max(rows, key=lambda row: (around.total[row], -row))
+            found.append((row, around.parts(row) if around.total[row] > 0.0 else ()))
+        return found
+
+    best: dict[int, Found] = {}
+    for row in around.ranked():
+        number = state.unit_owner.get(row, row)
+        if number not in best:
+            best[number] = Found(number, row, around.parts(row))
+            if len(best) == _limit(question):
+                break
+    return Matches(list(best.values()), of)
+
+
+def _semantic(
+    state: SpaceState, reader: FactReader, question: Question, eligible: Eligibility
+) -> list[Found]:
+    similar = most_similar(state, reader, question, eligible, _limit(question))
+    return [
+        Found(number, row, (Part("semantic", semantic_score(cosine)),), cosine)
+        for number, row, cosine in similar
+    ]
+
+
+def _fused(
+    state: SpaceState, reader: FactReader, question: Question, eligible: Eligibility, matches: Matches
+) -> list[Found]:
+    """Return all candidates of either kind with their fused parts, best first, ties in order of arrival."""
+    similar = {one[0]: one for one in most_similar(state, reader, question, eligible, _limit(question))}
+    known = {one.number: (one.row, one.parts) for one in matches.best}
+    missing = sorted(similar.keys() - known.keys())
+    known.update(zip(missing, matches.of(missing), strict=True))
+    similar |= cosines_of(state, reader, question, known.keys() - similar.keys())
+    candidates = []
+    for number in sorted(known):
+        row, parts = known[number]
+        _, unit, cosine = similar.get(number, (number, row, None))
+        candidates.append(Candidate(number, row if parts else unit, parts, cosine))
+    fused = fuse(candidates, question.fusion)
+    found = [
+        Found(one.number, one.row, parts, one.cosine) for one, parts in zip(candidates, fused, strict=True)
+    ]
+    return sorted(found, key=lambda one: -sum_of(one.parts))
 
 
 def best_units(
@@ -132,9 +241,9 @@ def search_rows(
 
 def _with_labels_and_phrase(
     state: SpaceState, reader: FactReader, question: Question, terms: Sequence[str], eligible: Eligibility
-) -> list[tuple[int, int, tuple[Part, ...]]]:
+) -> list[Found]:
     """Search the words of tags and kind too, and count the whole query as one more match."""
-    limit = max(question.k, question.candidate_limit)
+    limit = _limit(question)
     text = {
         number: (row, score) for number, row, score in best_units(state, terms, limit, eligible, question)
     }
@@ -151,35 +260,33 @@ def _with_labels_and_phrase(
         parts = [Part("lexical", score + labelled.get(number, 0.0))]
         if phrases.get(number):
             parts.append(Part("phrase", phrases[number]))
-        found.append((number, row, tuple(parts)))
-    return sorted(found, key=lambda one: (-sum(part.value for part in one[2]), one[0]))
+        found.append(Found(number, row, tuple(parts)))
+    return sorted(found, key=lambda one: (-sum_of(one.parts), one.number))
 
 
 def _weighed(
     state: SpaceState,
-    found: Sequence[tuple[int, int, tuple[Part, ...]]],
+    found: Sequence[Found],
     question: Question,
     weighing: Weighing,
 ) -> list[Ranked]:
-    top = max((sum(part.value for part in parts) for _, _, parts in found), default=0.0)
+    top = max((sum_of(one.parts) for one in found), default=0.0)
     weighed: list[Ranked] = []
-    for number, row, parts in found:
-        retrieval = sum(part.value for part in parts)
+    for number, row, addends, cosine in found:
         ranking = None
-        ranked_score = retrieval
         if not weighing.ranking.is_identity:
             ranking = weighing.ranking.parts(
-                retrieval,
+                sum_of(addends),
                 top=top,
                 importance=state.importance_of.get(number),
                 age_ms=_age(state, number, "event", question.as_of),
             )
-            ranked_score = ranking.score
         status = standing(state, number, question.known_at).status(question.as_of)
         recency = _recency(state, number, status, question, weighing)
         historical = historical_factor(status, weighing.historical_weight)
-        score = final_score(ranked_score, recency, historical)
-        weighed.append(Ranked(number, row, score, parts, ranking, recency, historical))
+        parts = score_parts(addends, ranking, recency_factor=recency, historical=historical)
+        score = combined_score(parts)
+        weighed.append(Ranked(number, row, score, addends, parts, recency, historical, cosine))
     return weighed
 
 

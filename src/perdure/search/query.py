@@ -5,13 +5,18 @@ from __future__ import annotations
 from typing import Literal
 
 import msgspec
+import numpy as np
+from numpy.typing import NDArray
 
 from perdure.base.canonical import canonical_json
 from perdure.filters.grammar import Filter
+from perdure.model.context import Context
 from perdure.policies.recency import RecencyPolicy
 from perdure.policies.relevance import RankingPolicy
+from perdure.search.fusion import Fusion
 
 History = Literal["current", "all", "historical"]
+Mode = Literal["lexical", "semantic", "hybrid"]
 
 
 class Scope(msgspec.Struct, frozen=True):
@@ -64,6 +69,16 @@ class Question(msgspec.Struct, frozen=True):
     min_score: float | None
     candidate_limit: int
     budget: Budget
+    mode: Mode = "lexical"
+    vector: NDArray[np.float32] | None = None  # of the query; there unless the mode is lexical
+    model: str = ""  # the embedder that made it; empty where the caller gave it
+    fusion: Fusion = Fusion()
+    context: Context | None = None
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether words alone are searched, each fact by its own."""
+        return self.mode == "lexical" and self.context is None
 
 
 class Weighing(msgspec.Struct, frozen=True):

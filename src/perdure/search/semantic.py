@@ -1,0 +1,88 @@
+"""Semantic candidates: the facts whose vectors point most in the query's direction."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from perdure.errors import InvalidRequest, QueryLimit
+from perdure.search.eligibility import EVERYTHING, Eligibility
+from perdure.search.flags import flags_of
+from perdure.search.query import Question
+from perdure.space.facts import FactReader
+from perdure.space.state import TOLD, SpaceState
+from perdure.space.vectors import loaded_vectors
+
+Similar = tuple[int, int, float]  # number, row of the unit that is most similar, cosine
+
+
+def check_vector(state: SpaceState, question: Question) -> None:
+    """Raise InvalidRequest when the question's vector does not compare with those of the space."""
+    if question.vector is None or not state.dimension:
+        return
+    if len(question.vector) != state.dimension:
+        raise InvalidRequest(
+            f"embedding has {len(question.vector)} dimensions, but the vectors of this memory have "
+            f"{state.dimension}: give one of that length, or ask with mode='lexical'",
+            field="embedding",
+        )
+    others = sorted(set(state.vector_models) - {TOLD, question.model})
+    if question.model != TOLD and others:
+        raise InvalidRequest(
+            f"embedder is {question.model}, but the vectors of this memory were made by {others[0]}; their scores "
+            "do not compare: use that model, ask with mode='lexical', or reindex with embeddings=True",
+            field="embedder",
+        )
+
+
+def most_similar(
+    state: SpaceState, reader: FactReader, question: Question, eligible: Eligibility, k: int
+) -> list[Similar]:
+    """Return the k eligible facts and documents with the most similar vectors, each by its best unit, best first.
+
+    Ties in order of arrival. QueryLimit when the budget's work does not cover every vector.
+    """
+    vectors = loaded_vectors(state, reader)
+    if vectors is None or question.vector is None:
+        return []
+    if vectors.count > question.budget.work:
+        raise QueryLimit("work", question.budget.work)
+    options: dict[str, Any] = {}
+    if eligible.rows is not None and eligible.times is None and eligible.mask is None:
+        options["rows"] = np.frombuffer(eligible.rows, dtype=np.int32)
+    elif eligible is not EVERYTHING:
+        options["mask"] = flags_of(state, eligible, question.as_of)
+    wanted = k
+    while True:
+        rows, cosines = vectors.search(question.vector, wanted, **options)
+        best: dict[int, Similar] = {}
+        for row, cosine in zip(rows, cosines, strict=True):
+            number = state.unit_owner.get(row, row)
+            best.setdefault(number, (number, row, cosine))
+        if len(best) >= k or len(rows) < wanted:
+            return list(best.values())[:k]
+        wanted *= 2
+
+
+def cosines_of(
+    state: SpaceState, reader: FactReader, question: Question, numbers: Iterable[int]
+) -> dict[int, Similar]:
+    """Return the best unit and its cosine of those of the facts and documents that have a vector."""
+    vectors = loaded_vectors(state, reader)
+    if vectors is None or question.vector is None:
+        return {}
+    rows = [
+        row
+        for number in numbers
+        for row in range(number, number + state.unit_counts.get(number, 1))
+        if state.vector_seqs[row]
+    ]
+    best: dict[int, Similar] = {}
+    for row, cosine in zip(rows, vectors.scores(question.vector, rows), strict=True):
+        number = state.unit_owner.get(row, row)
+        known = best.get(number)
+        if known is None or cosine > known[2]:
+            best[number] = (number, row, cosine)
+    return best
