@@ -1,5 +1,12 @@
 """Policies: pure decisions, each a protocol with built-in values; the defaults change nothing."""
 
+from perdure.policies.admission import (
+    AdmissionPolicy,
+    AdmitAll,
+    Decision,
+    StandardAdmission,
+    find_refusal,
+)
 from perdure.policies.consolidation import Consolidation, ConsolidationPolicy, NoConsolidation
 from perdure.policies.extraction import EntityExtractor
 from perdure.policies.forgetting import (
@@ -36,10 +43,13 @@ from perdure.policies.supersession import (
 )
 
 __all__ = [
+    "AdmissionPolicy",
+    "AdmitAll",
     "Arrival",
     "Basis",
     "Consolidation",
     "ConsolidationPolicy",
+    "Decision",
     "EntityExtractor",
     "ExpiredFor",
     "ExplicitOnly",
@@ -61,6 +71,7 @@ __all__ = [
     "ScoreOrder",
     "Slot",
     "SlotFact",
+    "StandardAdmission",
     "SupersededFor",
     "SupersessionDecision",
     "SupersessionPolicy",
@@ -69,6 +80,7 @@ __all__ = [
     "checked_factor",
     "combined_score",
     "final_score",
+    "find_refusal",
     "historical_factor",
     "ranking_scores",
     "reads_content",

@@ -7,6 +7,7 @@ from dataclasses import MISSING, Field, fields
 from typing import Any, Generic, TypeVar
 
 from perdure.errors import InvalidRequest
+from perdure.policies.admission import AdmissionPolicy, AdmitAll, StandardAdmission
 from perdure.policies.consolidation import ConsolidationPolicy, NoConsolidation
 from perdure.policies.forgetting import ExpiredFor, ForgettingPolicy, KeepAll, MaxFacts, SupersededFor
 from perdure.policies.parameters import OneOf, Parameter, listed
@@ -171,6 +172,9 @@ FORGETTING: Choice[ForgettingPolicy] = Choice(
     methods=("select",),
 )
 CONSOLIDATION: Choice[ConsolidationPolicy] = Choice({"none": NoConsolidation}, methods=("plan",))
+ADMISSION: Choice[AdmissionPolicy] = Choice(
+    {"none": AdmitAll, "standard": StandardAdmission}, methods=("decide",)
+)
 RANKING: Choice[RankingPolicy] = Choice(
     {"score": ScoreOrder, "relevance": Relevance},
     methods=("parts",),

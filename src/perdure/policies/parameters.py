@@ -72,6 +72,16 @@ class Real:
 
 
 @dataclass(frozen=True)
+class Flag:
+    """True or false; 1 and 0 are none."""
+
+    def checked(self, value: Any, *, field: str) -> bool:
+        if not isinstance(value, bool):
+            raise InvalidRequest(f"{field} must be true or false, got {type(value).__name__}", field=field)
+        return value
+
+
+@dataclass(frozen=True)
 class OneOf:
     """One of a few names, compared exactly."""
 
