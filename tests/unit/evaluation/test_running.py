@@ -211,3 +211,24 @@ def test_the_object_of_a_run_is_json_and_names_what_failed_without_texts_unless_
         "not-current",
         "returned",
     ]
+
+
+def test_facts_and_questions_may_bring_their_vectors():
+    found = asked(
+        {"remember": {"id": "car", "text": "She purchased an automobile", "embedding": [1, 0, 0.1]}},
+        {"remember": {"id": "park", "text": "The car park is shut", "embedding": [0, 1, 0.1]}},
+        {"query": "buying a car", "options": {"mode": "lexical", "k": 1}, "expect": ["park"]},
+        {
+            "query": "buying a car",
+            "options": {"mode": "semantic", "embedding": [0.9, 0.1, 0], "k": 1},
+            "expect": ["car"],
+        },
+        {"query": "", "options": {"embedding": [0.1, 0.9, 0]}, "expect": ["park", "car"], "ordered": True},
+        {
+            "query": "buying a car",
+            "options": {"mode": "hybrid", "embedding": [0.9, 0.1, 0], "context": True},
+            "expect": ["car", "park"],
+        },
+        config=MemoryConfig(),
+    )
+    assert found.means()["exact"] == 1
