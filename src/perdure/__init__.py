@@ -41,6 +41,7 @@ if TYPE_CHECKING:
         Forgotten,
         Page,
         PurgeReceipt,
+        Reindexed,
         Remembered,
     )
     from perdure.model.status import Status
@@ -82,6 +83,7 @@ _HOMES = {
     "Page": "model.replies",
     "PerdureError": "errors",
     "PurgeReceipt": "model.replies",
+    "Reindexed": "model.replies",
     "QueryLimit": "errors",
     "Remembered": "model.replies",
     "Salvaged": "model.finding",
@@ -133,6 +135,7 @@ __all__ = [
     "PerdureError",
     "PurgeReceipt",
     "QueryLimit",
+    "Reindexed",
     "Remembered",
     "Salvaged",
     "Source",

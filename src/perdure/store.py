@@ -27,7 +27,7 @@ from perdure.planning.erasing import erase_spaces, named_spaces, survey_spaces
 from perdure.search.query import Budget
 from perdure.space.purging import purge_store, rewritten
 from perdure.space.registry import Registry
-from perdure.space.space import Settings
+from perdure.space.settings import Settings
 from perdure.space.verifying import verify_log
 from perdure.transfer.exporting import Asked, export, export_to
 from perdure.transfer.importing import Options, import_lines

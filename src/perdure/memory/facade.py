@@ -15,6 +15,7 @@ from perdure.base.instants import Instant, find_millis, to_millis
 from perdure.contract import limits
 from perdure.contract.capabilities import Capabilities, capabilities
 from perdure.errors import InvalidRequest, NotFound
+from perdure.log.protocol import Progress
 from perdure.memory.asking import Asking, checked_scope, checked_times
 from perdure.memory.changing import (
     UNSET,
@@ -32,13 +33,14 @@ from perdure.memory.listing import Listing
 from perdure.memory.maintenance import ConsolidateRules, plan_consolidate, policy_scope
 from perdure.memory.notifying import Notifier
 from perdure.memory.reading import Reading
+from perdure.memory.reindexing import reindex_space
 from perdure.memory.remembering import RememberRules, plan_remember, reply_of
 from perdure.memory.scopes import Scope, scope_of
 from perdure.memory.telling import Telling, identity_bytes, telling_of, with_vectors
 from perdure.model.fact import Fact, Source
 from perdure.model.hit import Explanation, Hit
 from perdure.model.inputs import NewFact, RecallOptions
-from perdure.model.replies import Changes, Consolidated, Forgotten, Page, Remembered
+from perdure.model.replies import Changes, Consolidated, Forgotten, Page, Reindexed, Remembered
 from perdure.planning import checks
 from perdure.planning.embedding import Embedding
 from perdure.planning.receipts import Keyed
@@ -563,9 +565,34 @@ class Memory:
 
     # The rest
 
+    def reindex(
+        self,
+        *,
+        profile: str | None = None,
+        k1: float | None = None,
+        b: float | None = None,
+        progress: Progress | None = None,
+    ) -> Reindexed:
+        """Analyse all texts of this space anew, under other settings; None leaves a setting as it is.
+
+        Facts, ids and times stay as they are; scores change. Rewrites the whole store, as a purge does: all or
+        nothing, with room for a second copy, while writers wait and reads go on. Cursors end. A space without
+        facts takes the settings when the first one is told through this memory.
+
+        Args:
+            profile: as in `MemoryConfig`, and so are k1 and b.
+            progress: told the records that were read so far, of all.
+
+        Raises:
+            InvalidRequest: a setting is wrong, or none is given.
+            Busy, StorageFull, Corrupt, Unavailable: nothing was changed.
+        """
+        self._notifier.refuse_inside()
+        return reindex_space(self._space, {"profile": profile, "k1": k1, "b": b}, progress)
+
     def capabilities(self, contract_version: int = 1) -> Capabilities:
         """Return what this memory offers. Raises InvalidRequest for a contract version it does not speak."""
-        return capabilities(contract_version, self._space.profile.name)
+        return capabilities(contract_version, self._space.read(lambda state, _: state.profile.name))
 
     def close(self) -> None:
         """Close the store if this memory opened it. Idempotent."""

@@ -81,6 +81,20 @@ class PurgeReceipt(msgspec.Struct, frozen=True):
     certificate: Certificate
 
 
+class Reindexed(msgspec.Struct, frozen=True):
+    """The receipt of a reindexing: the settings that the space has now.
+
+    `changed` is False where it had them before, or holds nothing that could be rewritten. `pending` as in
+    `PurgeReceipt`.
+    """
+
+    profile: str
+    k1: float
+    b: float
+    changed: bool
+    pending: bool
+
+
 class Consolidated(msgspec.Struct, frozen=True):
     """The receipt of a consolidation; a dry run names what a real one would add and remove.
 

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from collections.abc import Set as AbstractSet
 from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from perdure.base.ids import keyed_hash
+from perdure.lexical.profile import Profile
 from perdure.log.records import (
     AnnotationRecord,
     EndRecord,
@@ -25,7 +26,7 @@ from perdure.log.records import (
     RemovalRecord,
     VectorRecord,
 )
-from perdure.space.apply import retold_hash
+from perdure.space.apply import retold_hash, units_of
 from perdure.space.facts import FactReader
 from perdure.space.idmap import id_digest
 from perdure.space.state import VECTOR_ITEM, Receipt, SpaceState, end_or_forever
@@ -166,6 +167,7 @@ class Draft:
         self._annotations: dict[int, AnnotationRecord] = {}
         self._vectors: dict[tuple[int, int], VectorRecord] = {}
         self._retold: dict[int, list[int]] | None = None  # only where somebody asks
+        self.analysed_by: Collection[Profile] = ()  # what the units that come from the caller may be of
 
     @property
     def next_number(self) -> int:
@@ -316,6 +318,10 @@ class Draft:
     def add_fact(self, record: FactRecord, units: tuple[list[str], ...]) -> None:
         """Add a fact or document under the number `next_number`."""
         assert record.number == self._next
+        profile = self.state.profile
+        if any(other is not profile for other in self.analysed_by):
+            # The space was reindexed after the caller analysed the texts, outside of the writer's turn.
+            units = tuple(profile.document_terms(unit) for unit in units_of(record))
         self.planned.append(Planned(record, units))
         self._facts[record.number] = record
         self._ids[record.id] = record.number

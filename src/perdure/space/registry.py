@@ -12,7 +12,8 @@ from perdure.base.clock import Clock
 from perdure.log.protocol import Log
 from perdure.model.namespace import Namespace
 from perdure.space.names import Names
-from perdure.space.space import Settings, Space
+from perdure.space.settings import Settings
+from perdure.space.space import Space
 
 
 class _Loaded(NamedTuple):

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Generic, TypeVar
 
+from perdure.lexical.profile import Profile
 from perdure.space.draft import Draft
 
 T = TypeVar("T")
 
 
 class Request(Generic[T]):
-    """One queued write. `plan` runs under the writer turn and returns the reply; pure in its draft."""
+    """One queued write. `plan` runs under the writer turn and returns the reply; pure in its draft.
 
-    def __init__(self, plan: Callable[[Draft], T]) -> None:
-        self.plan = plan
+    `analysed_by` are the profiles by which its facts may have been analysed before.
+    """
+
+    def __init__(self, plan: Callable[[Draft], T], analysed_by: Collection[Profile]) -> None:
+        self.plan, self.analysed_by = plan, analysed_by
         self.done = False
         self.reply: T | None = None
         self.error: BaseException | None = None

@@ -162,7 +162,7 @@ def find_settings(blob: bytes) -> SpaceRecord | None:
 
 
 def _analysis(state: SpaceState) -> str:
-    return f"{state.profile.name} {state.profile.table_version}"
+    return f"{state.profile.name} {state.profile.version}"
 
 
 def _state(snapshot: _Snapshot) -> SpaceState:

@@ -28,6 +28,7 @@ from perdure.space.idmap import id_hash
 from perdure.space.locks import SharedLock
 from perdure.space.names import hashed_name
 from perdure.space.requests import Request, fail_all
+from perdure.space.settings import Settings, refuse_others, settings_of
 from perdure.space.state import SpaceState, new_state
 
 T = TypeVar("T")
@@ -44,20 +45,13 @@ GROUP_MAX = 256  # requests that one transaction takes, so that the first does n
 View = tuple[SpaceState, FactReader]
 
 
-class Settings:
-    """What a space is created with."""
-
-    def __init__(self, profile: str, k1: float, b: float) -> None:
-        self.profile, self.k1, self.b = profile, k1, b
-
-
 class Space:
     """See the module's text. There is one Space per (store, namespace) in a process."""
 
     def __init__(self, log: Log, namespace: Namespace, settings: Settings, clock: Clock) -> None:
         self.log, self.namespace, self.clock = log, namespace, clock
-        self._settings = settings
-        self._name = hashed_name(log.secret, namespace)
+        self.usual = settings  # what the space is made with when it is made through here
+        self.name = hashed_name(log.secret, namespace)
         self.find_number: Callable[[bytes], int | None] = log.find_space
         self._number: int | None = None
         self._view: View | None = None
@@ -81,7 +75,7 @@ class Space:
 
     def read(self, work: Callable[[SpaceState, FactReader], T]) -> T:
         """Return work(state, reader) over one consistent view that holds every acknowledged write."""
-        self._refuse_planner()
+        self.refuse_planner()
         self.used = True
         for _ in range(READ_ATTEMPTS):
             view = self._fresh_view()
@@ -104,26 +98,21 @@ class Space:
 
     @property
     def profile(self) -> Profile:
-        """The space's analysis. Fixed at creation, so it needs no head check once the space is known."""
-        view = self._view
-        return (view or self._fresh_view())[0].profile
+        """The space's analysis as this process knows it: no head check, since only a reindexing changes it.
+
+        A write of this thread that comes after a change analyses its facts again.
+        """
+        profile = (self._view or self._fresh_view())[0].profile
+        self._inside.__dict__.setdefault("profiles", set()).add(profile)
+        return profile
 
     def check_settings(self, wanted: Settings, usual: Settings) -> None:
         """Raise InvalidRequest when a setting that is fixed at creation is asked for otherwise now.
 
         A setting at its usual value asks for nothing.
         """
-        for name in ("profile", "k1", "b"):
-            value = getattr(wanted, name)
-            if value == getattr(usual, name):
-                continue
-            fixed = getattr(self._fresh_view()[0].settings, name)
-            if fixed != value:
-                raise InvalidRequest(
-                    f"{name} is {value} in the configuration, but the space was made with {fixed}, and keeps "
-                    "it: leave it out, or give the same value",
-                    field=name,
-                )
+        if wanted != usual:
+            refuse_others(wanted, usual, settings_of(self._fresh_view()[0].settings))
 
     @property
     def number(self) -> int | None:
@@ -134,7 +123,7 @@ class Space:
         number = self._number
         if number is None:
             # Not kept: a purge may give the number to another space before it is; who loads looks again.
-            return self._empty_view() if self.find_number(self._name) is None else self._catch_up()
+            return self._empty_view() if self.find_number(self.name) is None else self._catch_up()
         view = self._view
         head = self.log.head(number)
         if view is not None:
@@ -155,7 +144,7 @@ class Space:
             return self._view
 
     def _first_record(self, block_key: bytes) -> SpaceRecord:
-        chosen = self._settings
+        chosen = self.usual
         return SpaceRecord(
             self.namespace.principal,
             self.namespace.scope,
@@ -176,7 +165,7 @@ class Space:
                 if number is None or view is None or not _continues(view[0], head):
                     # A purge gives spaces other numbers, and whoever erased this one took its name.
                     self._view = None
-                    number = self._number = self.find_number(self._name)
+                    number = self._number = self.find_number(self.name)
                     if number is None:
                         break
                     head = self.log.head(number)
@@ -302,9 +291,10 @@ class Space:
 
         Raises what the plan raised, or what the log raised; either way nothing of the plan is stored.
         """
-        self._refuse_planner()
+        self.refuse_planner()
         self.used = True
-        request: Request[object] = Request(cast(Callable[[Draft], object], plan))
+        profiles = self._inside.__dict__.pop("profiles", ())
+        request: Request[object] = Request(cast(Callable[[Draft], object], plan), profiles)
         if alone:
             with self._leading:
                 self._lead([request])
@@ -379,7 +369,7 @@ class Space:
     def _plan(self, request: Request[object], whole: Draft, *, single: bool) -> bool:
         """Plan one request into the whole. False when it has to wait for what the whole adds."""
         draft = whole if single else Draft(whole, whole.state, whole.secret, whole.now)
-        request.error = None
+        request.error, draft.analysed_by = None, request.analysed_by
         try:
             request.reply = request.plan(draft)
         except Deferred:
@@ -424,7 +414,7 @@ class Space:
         return prepared
 
     def _create(self) -> int:
-        self._number = self.log.create_space(self._name, encode(self._first_record(self.new_block_key())))
+        self._number = self.log.create_space(self.name, encode(self._first_record(self.new_block_key())))
         return self._number
 
     def new_block_key(self) -> bytes:
@@ -432,7 +422,8 @@ class Space:
         # Not random: two stores of one secret that held the same are to be the same, byte for byte.
         return keyed_hash(self.log.secret, b"block key", self.namespace.key())
 
-    def _refuse_planner(self) -> None:
+    def refuse_planner(self) -> None:
+        """Raise InvalidRequest on a thread that is inside a read or a plan of this space."""
         if self._planner == threading.get_ident() or getattr(self._inside, "reading", False):
             raise InvalidRequest(
                 "a policy called the memory that was asking it; policies decide from what they are given"

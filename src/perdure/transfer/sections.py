@@ -16,7 +16,8 @@ from perdure.space.draft import Draft, StateBase
 from perdure.space.facts import FactReader
 from perdure.space.idmap import id_hash
 from perdure.space.names import hashed_name
-from perdure.space.space import Settings, Space
+from perdure.space.settings import Settings
+from perdure.space.space import Space
 from perdure.space.state import SpaceState
 from perdure.transfer.book import Book
 from perdure.transfer.earlier import Before, Earlier
@@ -40,7 +41,7 @@ def find_place(log: Log, spaces: Spaces, first: SpaceRecord, name: Namespace) ->
     """Return where records go that are told under a first record; writes nothing.
 
     Raises:
-        Refused: the space is there with other settings, which are fixed at its creation.
+        Refused: the space is there with other settings.
     """
     space = spaces(name, Settings(first.profile, first.k1, first.b))
     there = space.read(lambda state, _: state.settings if space.number is not None else None)
@@ -49,8 +50,8 @@ def find_place(log: Log, spaces: Spaces, first: SpaceRecord, name: Namespace) ->
             here, told = getattr(there, field), getattr(first, field)
             if here != told:
                 raise Refused(
-                    f"{field} is {told} in the file, but the space is there with {here}, which is fixed: import "
-                    "into another scope (into)"
+                    f"{field} is {told} in the file, but the space is there with {here}: reindex the space "
+                    "first, or import into another scope (into)"
                 )
     return Place(log, space, msgspec.structs.replace(first, principal=name.principal, scope=name.scope))
 
