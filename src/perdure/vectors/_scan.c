@@ -1,10 +1,12 @@
-/* The compiled scan: upper bounds of cosines from one-byte codes.
+/* The compiled scan: upper bounds of cosines from one-byte codes, and the products that scores are made of.
  *
- * perdure.vectors.bounds says what a bound is and how it is used; the numbers come from
- * perdure.vectors.quantise. A dot product of codes is an exact integer, so the vector instructions used
- * for it change nothing. The bounds choose which rows are scored; they are never published.
+ * perdure.vectors.coding says what a bound is. A dot product of codes is an exact integer, so the vector
+ * instructions used for it change nothing; bounds choose which rows are scored and are never published.
  *
- * The arguments are checked and held as buffers, then the interpreter lock is released for the scan.
+ * perdure.vectors.cosine says in which order products are added up; the bits are the same here. Compile
+ * without any option that lets the compiler reorder sums.
+ *
+ * The arguments are checked and held as buffers, then the interpreter lock is released for long work.
  */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -14,7 +16,7 @@
 
 #define CODES_STEP 64            /* a row's codes are padded with zeros to a multiple of this */
 #define STRIDE_MAX (1 << 16)     /* 2^16 * 127^2 is below 2^31, and so is 2^16 * 255 * 127 */
-#define LONG_SCAN_BYTES (1 << 16) /* shorter scans keep the interpreter lock: releasing it costs more */
+#define LONG_WORK (1 << 16)      /* numbers from which the interpreter lock is released: it costs a little */
 #define TOGETHER 4               /* rows that share what is loaded of the query */
 #define FETCH_BYTES 4096         /* how far ahead codes are asked for, or a group of rows where that is more */
 
@@ -180,7 +182,7 @@ static int start(Scan *scan, const int8_t *codes)
         return -1;
     }
     for (i = 0; i < query->stride; i++) query->sum += query->wide[i] = codes[i];
-    if (scan->out_count * query->stride < LONG_SCAN_BYTES) {
+    if (scan->out_count * query->stride < LONG_WORK) {
         run(scan);
     } else {
         Py_BEGIN_ALLOW_THREADS
@@ -218,6 +220,103 @@ static PyObject *scan_upper_bounds(PyObject *Py_UNUSED(module), PyObject *args)
     Py_RETURN_NONE;
 }
 
+/* ---- products --------------------------------------------------------------------------------- */
+
+typedef struct {
+    const float *vectors;
+    const double *query;
+    const int64_t *places;
+    double *out;
+    Py_ssize_t dimension, count, out_count;
+    double *room; /* half a vector's products */
+} Products;
+
+static Py_ssize_t half_of(Py_ssize_t width)
+{
+    Py_ssize_t half = 1;
+    while (half * 2 < width) half *= 2;
+    return half;
+}
+
+static double fold(const float *vector, const double *query, Py_ssize_t width, double *room)
+{
+    Py_ssize_t i, half = half_of(width);
+    if (width == 1) return query[0] * vector[0];
+    for (i = 0; i < width - half; i++) room[i] = query[i] * vector[i] + query[half + i] * vector[half + i];
+    for (; i < half; i++) room[i] = query[i] * vector[i];
+    while (half > 1) {
+        half /= 2;
+        for (i = 0; i < half; i++) room[i] += room[half + i];
+    }
+    return room[0];
+}
+
+static void fold_all(const Products *work)
+{
+    Py_ssize_t i;
+    for (i = 0; i < work->out_count; i++)
+        work->out[i] =
+            fold(work->vectors + work->places[i] * work->dimension, work->query, work->dimension, work->room);
+}
+
+static const char *fit_products(Products *work, const Py_buffer *vectors, const Py_buffer *query,
+                                const Py_buffer *places, const Py_buffer *out)
+{
+    Py_ssize_t i;
+    work->dimension = query->len / 8;
+    if (!work->dimension || vectors->len % (work->dimension * 4)) return "vectors must be whole rows as long as the query";
+    work->count = vectors->len / (work->dimension * 4);
+    work->out_count = out->len / 8;
+    if (places->len / 8 != work->out_count) return "out must have one product for each place";
+    work->vectors = vectors->buf;
+    work->query = query->buf;
+    work->places = places->buf;
+    work->out = out->buf;
+    for (i = 0; i < work->out_count; i++)
+        if (work->places[i] < 0 || work->places[i] >= (int64_t)work->count) return "a place is outside of the vectors";
+    return NULL;
+}
+
+static int start_products(Products *work)
+{
+    work->room = malloc((size_t)half_of(work->dimension) * sizeof *work->room);
+    if (!work->room) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    if (work->out_count * work->dimension < LONG_WORK) {
+        fold_all(work);
+    } else {
+        Py_BEGIN_ALLOW_THREADS
+        fold_all(work);
+        Py_END_ALLOW_THREADS
+    }
+    free(work->room);
+    return 0;
+}
+
+static PyObject *scan_products(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    Products work;
+    Py_buffer vectors, query, places, out;
+    const char *problem;
+    int failed = 1;
+    if (!PyArg_ParseTuple(args, "y*y*y*w*", &vectors, &query, &places, &out)) return NULL;
+    problem = fit_products(&work, &vectors, &query, &places, &out);
+    if (problem)
+        PyErr_SetString(PyExc_ValueError, problem);
+    else
+        failed = start_products(&work);
+    PyBuffer_Release(&vectors);
+    PyBuffer_Release(&query);
+    PyBuffer_Release(&places);
+    PyBuffer_Release(&out);
+    if (failed) return NULL;
+    Py_RETURN_NONE;
+}
+
+/* ---- the module ------------------------------------------------------------------------------- */
+
 static int scan_exec(PyObject *Py_UNUSED(module))
 {
 #ifdef HAVE_X86
@@ -232,6 +331,7 @@ static int scan_exec(PyObject *Py_UNUSED(module))
 
 static PyMethodDef scan_functions[] = {
     {"upper_bounds", scan_upper_bounds, METH_VARARGS, NULL},
+    {"products", scan_products, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
 

@@ -20,3 +20,16 @@ def upper_bounds(
     least n; places: int64, below n; out: float32. weights are factor, share and rest. ValueError where they
     do not fit together. Releases the interpreter lock in a long scan.
     """
+
+def products(
+    vectors: npt.NDArray[Any],
+    query: npt.NDArray[Any],
+    places: npt.NDArray[Any],
+    out: npt.NDArray[Any],
+    /,
+) -> None:
+    """Write the folded product of the query and the vector at each place to out.
+
+    vectors: float32, (n, dimension); query: float64, (dimension,); places: int64, below n; out: float64.
+    ValueError where they do not fit together. Releases the interpreter lock if there is much to do.
+    """

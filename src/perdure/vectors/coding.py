@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from perdure.errors import InvalidRequest, Unavailable
-from perdure.vectors.cosine import CHUNK_NUMBERS, Floats, Scores
+from perdure.vectors.cosine import CHUNK_NUMBERS, Floats, Scores, products
 
 try:
     from perdure.vectors import _scan as kernel
@@ -83,6 +83,9 @@ class Coding(Protocol):
     ) -> None:
         """Write the bound of each place, or of all, to out; -inf where the error is."""
 
+    def products(self, query: Scores, vectors: Floats, places: Places, out: Scores) -> None:
+        """Write the folded product of the query, in float64, and the vector at each place to out."""
+
 
 class ByteCodes:
     """One byte a number, scanned by the compiled kernel."""
@@ -117,6 +120,9 @@ class ByteCodes:
         kernel.upper_bounds(
             columns.codes, sought.numbers, columns.scales, columns.errors, places, out, sought.weights
         )
+
+    def products(self, query: Scores, vectors: Floats, places: Places, out: Scores) -> None:
+        kernel.products(vectors, query, places, out)
 
 
 class PlainNumbers:
@@ -160,6 +166,11 @@ class PlainNumbers:
             out *= scales
             out += np.float32(sought.weights[2])
         np.copyto(out, errors, where=np.isinf(errors))
+
+    def products(self, query: Scores, vectors: Floats, places: Places, out: Scores) -> None:
+        for start in range(0, len(places), self.ROWS_AT_ONCE):
+            part = slice(start, start + self.ROWS_AT_ONCE)
+            out[part] = products(vectors[places[part]], query)
 
 
 def kernel_name() -> str:

@@ -13,6 +13,8 @@ Nothing overflows or vanishes: squares of float32 numbers lie between 1e-90 and 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import numpy.typing as npt
 
@@ -25,30 +27,38 @@ CHUNK_NUMBERS = 1 << 16
 
 def norms(matrix: Floats) -> Scores:
     """Return the length of each row of a matrix of shape (n, dimension); shape (n,)."""
-    return np.sqrt(_by_chunks(matrix, None))
+    sums = np.empty(len(matrix))
+    for part in _chunks(matrix.shape):
+        wide = matrix[part].astype(np.float64)
+        wide *= wide
+        sums[part] = _fold(wide)
+    return np.sqrt(sums)
 
 
-def cosines(query: Floats, query_norm: float, matrix: Floats, matrix_norms: Scores) -> Scores:
-    """Return the cosine of the query and each row, from -1 to 1; the norms are those of norms()."""
-    products = _by_chunks(matrix, query.astype(np.float64))
-    return np.clip(products / (query_norm * matrix_norms), -1.0, 1.0)
-
-
-def _by_chunks(matrix: Floats, query: Scores | None) -> Scores:
-    count, dimension = matrix.shape
-    step = max(1, CHUNK_NUMBERS // dimension)
-    sums = np.empty(count)
-    for start in range(0, count, step):
-        wide = matrix[start : start + step].astype(np.float64)
-        sums[start : start + step] = _fold(wide * (wide if query is None else query))
+def products(matrix: Floats, query: Scores) -> Scores:
+    """Return the folded product of each row and the query, which is given in float64; shape (n,)."""
+    sums = np.empty(len(matrix))
+    for part in _chunks(matrix.shape):
+        sums[part] = _fold(matrix[part] * query)
     return sums
 
 
-def _fold(products: Scores) -> Scores:
-    """Add up each row of products in the order that the module describes; products are overwritten."""
-    width = products.shape[1]
+def cosines(folded: Scores, query_norm: float, matrix_norms: Scores) -> Scores:
+    """Return cosines, from -1 to 1, from what products() and norms() gave."""
+    return np.maximum(np.minimum(folded / (query_norm * matrix_norms), 1.0), -1.0)
+
+
+def _chunks(shape: tuple[int, ...]) -> Iterator[slice]:
+    count, dimension = shape
+    step = max(1, CHUNK_NUMBERS // dimension)
+    return (slice(start, start + step) for start in range(0, count, step))
+
+
+def _fold(wide: Scores) -> Scores:
+    """Add up each row of products in the order that the module describes; they are overwritten."""
+    width = wide.shape[1]
     while width > 1:
         half = 1 << ((width - 1).bit_length() - 1)
-        products[:, : width - half] += products[:, half:width]
+        wide[:, : width - half] += wide[:, half:width]
         width = half
-    return products[:, 0]
+    return wide[:, 0]

@@ -9,8 +9,8 @@ import numpy.typing as npt
 
 from perdure.vectors.coding import DIMENSION_MAX, new_coding
 from perdure.vectors.cosine import Floats, norms
-from perdure.vectors.eligible import Flags, eligible_parts
-from perdure.vectors.nearest import Query, nearest
+from perdure.vectors.eligible import Flags, eligible_parts, every_part
+from perdure.vectors.nearest import Query, Scorer, nearest
 from perdure.vectors.storage import NO_SLOT, ROW_MAX, Block, RowNumbers, Storage
 
 Bytes = bytes | bytearray | memoryview | npt.NDArray[np.uint8] | npt.NDArray[np.bool_]
@@ -122,9 +122,9 @@ class ExactIndex:
         sought = self._checked_query(query)
         flags: Flags | None = None if mask is None else np.frombuffer(mask, dtype=np.uint8)
         parts = eligible_parts(self._storage, flags, None if rows is None else _checked_ascending(rows))
-        if not k:
+        if not k or not parts:
             return [], []
-        found, scores = nearest(self._storage, self._coding, sought, parts, k)
+        found, scores = nearest(Scorer(self._coding, sought, parts), k)
         return found.tolist(), scores.tolist()
 
     def scores(self, query: Floats, rows: Sequence[int] | npt.NDArray[np.integer]) -> list[float]:
@@ -138,7 +138,11 @@ class ExactIndex:
         slots = self._storage.find_slots(numbers)
         if (slots == NO_SLOT).any():
             raise ValueError(f"row {numbers[slots == NO_SLOT][0]} has no vector")
-        return [float(score) for score in sought.scores(self._storage, slots)[1]]
+        order = np.argsort(slots)
+        scores = np.empty(len(slots))
+        every = Scorer(self._coding, sought, every_part(self._storage))
+        scores[order] = every.scores(slots[order])[1]  # positions among all places are slots
+        return [float(score) for score in scores]
 
     def memory_bytes(self) -> int:
         """Return about how many bytes the vectors and what is kept beside them take, free room included."""

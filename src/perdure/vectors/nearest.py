@@ -8,14 +8,15 @@ rises. What is left out is therefore proved to be no answer, and ties at the k-t
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import accumulate
 
 import numpy as np
 import numpy.typing as npt
 
-from perdure.vectors.coding import NEVER, Coding, Places
+from perdure.vectors.coding import NEVER, Coding
 from perdure.vectors.cosine import Floats, Scores, cosines, norms
 from perdure.vectors.eligible import Part
-from perdure.vectors.storage import RowNumbers, Slots, Storage
+from perdure.vectors.storage import RowNumbers
 
 Positions = npt.NDArray[np.intp]
 
@@ -26,79 +27,81 @@ SCORED_AT_ONCE = 256
 
 
 class Query:
-    """A checked query and its length."""
+    """A checked query: as given, in float64, and its length."""
 
     def __init__(self, vector: Floats) -> None:
         self.vector = vector
+        self.wide = vector.astype(np.float64)
         self.norm = float(norms(vector[np.newaxis])[0])
 
-    def scores(self, storage: Storage, slots: Slots) -> tuple[RowNumbers, Scores]:
-        """Return the rows in some slots and their scores, in the order of the slots."""
-        rows, vectors, lengths = storage.gather(slots)
-        return rows, cosines(self.vector, self.norm, vectors, lengths)
+
+class Scorer:
+    """Scores a query's cosines to the places of some parts, which are counted one part after the other."""
+
+    def __init__(self, coding: Coding, query: Query, parts: Sequence[Part]) -> None:
+        self.coding, self.query, self.parts = coding, query, parts
+        self.starts = [0, *accumulate(part.size for part in parts)]
+
+    def scores(self, positions: Positions) -> tuple[RowNumbers, Scores]:
+        """Return the rows at some positions, which ascend, and their scores."""
+        count = len(positions)
+        rows = np.empty(count, dtype=np.int64)
+        folded, lengths = np.empty(count), np.empty(count)
+        edges = np.searchsorted(positions, self.starts).tolist()
+        for part, start, low, high in zip(self.parts, self.starts, edges, edges[1:], strict=False):
+            if low < high:
+                block, places = part.block, positions[low:high] - start
+                if part.places is not None:
+                    places = part.places[places]
+                rows[low:high] = block.rows[places]
+                lengths[low:high] = block.norms[places]
+                self.coding.products(self.query.wide, block.vectors, places, folded[low:high])
+        return rows, cosines(folded, self.query.norm, lengths)
+
+    def upper_bounds(self) -> Floats:
+        """Return the bound of each place; -inf for one that is free or whose row is hidden."""
+        sought = self.coding.seek(self.query.vector, self.query.norm)
+        bounds = np.empty(self.starts[-1], dtype=np.float32)
+        for part, start in zip(self.parts, self.starts, strict=False):
+            block, out = part.block, bounds[start : start + part.size]
+            columns = block.columns.first(block.used)
+            self.coding.upper_bounds(sought, block.vectors[: block.used], columns, part.places, out)
+        return bounds
+
+    def visible(self) -> Positions:
+        """Return the positions of the places that are neither free nor hold a hidden row."""
+        errors = [
+            part.block.columns.errors[slice(part.block.used) if part.places is None else part.places]
+            for part in self.parts
+        ]
+        return np.flatnonzero(np.concatenate(errors) > NEVER)
 
 
-def nearest(
-    storage: Storage, coding: Coding, query: Query, parts: Sequence[Part], k: int
-) -> tuple[RowNumbers, Scores]:
+def nearest(scorer: Scorer, k: int) -> tuple[RowNumbers, Scores]:
     """Return the k best rows of the parts, or all if they are fewer: by score descending, then row ascending."""
-    size = sum(part.size for part in parts)
+    size = scorer.starts[-1]
     if size <= max(k, SCORED_AT_ONCE):
-        slots = [part.block.start + _visible(part) for part in parts]
-        return _best(*query.scores(storage, np.concatenate([*slots, np.empty(0, dtype=np.int64)])), k)
-    bounds = _upper_bounds(coding, query, parts, size)
+        return _best(*scorer.scores(scorer.visible()), k)
+    bounds = scorer.upper_bounds()
     chosen = _greatest(bounds, k)
-    rows, scores = query.scores(storage, _slots(parts, chosen))
-    bounds[chosen] = NEVER
+    rows, scores = _best(*scorer.scores(chosen), k)
     if len(rows) < k:
-        return _best(rows, scores, k)
-    rest = np.flatnonzero(bounds >= _at_most(_kth(scores, k)))
-    rest = rest[np.argsort(-bounds[rest], kind="stable")]
+        return rows, scores
+    bounds[chosen] = NEVER
+    rest = np.flatnonzero(bounds >= _at_most(scores[-1]))
+    if len(rest) > SCORED_AT_ONCE:
+        rest = rest[np.argsort(-bounds[rest], kind="stable")]
     for start in range(0, len(rest), SCORED_AT_ONCE):
-        some = rest[start : start + SCORED_AT_ONCE]
-        if bounds[some[0]] < _at_most(_kth(scores, k)):
+        some = np.sort(rest[start : start + SCORED_AT_ONCE])
+        if bounds[some].max() < _at_most(scores[-1]):
             break
-        more_rows, more_scores = query.scores(storage, _slots(parts, some))
+        more_rows, more_scores = scorer.scores(some)
         rows, scores = _best(np.concatenate((rows, more_rows)), np.concatenate((scores, more_scores)), k)
-    return _best(rows, scores, k)
-
-
-def _visible(part: Part) -> Places:
-    block, places = part
-    if places is None:
-        places = np.arange(block.used)
-    return places[block.columns.errors[places] > NEVER]
-
-
-def _upper_bounds(coding: Coding, query: Query, parts: Sequence[Part], size: int) -> Floats:
-    """Return the bound of each place of the parts, one part after the other."""
-    sought = coding.seek(query.vector, query.norm)
-    bounds = np.empty(size, dtype=np.float32)
-    start = 0
-    for part in parts:
-        block, out = part.block, bounds[start : start + part.size]
-        columns = block.columns.first(block.used)
-        coding.upper_bounds(sought, block.vectors[: block.used], columns, part.places, out)
-        start += part.size
-    return bounds
-
-
-def _slots(parts: Sequence[Part], positions: Positions) -> Slots:
-    """Return the slots of the places at some positions of the parts, one part after the other."""
-    starts = np.cumsum([0, *(part.size for part in parts)])
-    numbers = np.searchsorted(starts, positions, side="right") - 1
-    offsets = np.array([part.block.start for part in parts]) - starts[:-1]
-    slots: Slots = positions + offsets[numbers]
-    for number in np.unique(numbers):
-        block, places = parts[number]
-        if places is not None:
-            chosen = numbers == number
-            slots[chosen] = block.start + places[positions[chosen] - starts[number]]
-    return slots
+    return rows, scores
 
 
 def _greatest(bounds: Floats, k: int) -> Positions:
-    """Return the positions of the k greatest bounds, or of more; of all that are not -inf if those are fewer."""
+    """Return the positions, ascending, of the k greatest bounds and some more, or of all above -inf if fewer are."""
     count = len(bounds) // GROUP
     if count < 4 * k:
         least = np.partition(bounds, -k)[-k]
@@ -109,11 +112,9 @@ def _greatest(bounds: Floats, k: int) -> Positions:
     if least == NEVER:
         return np.flatnonzero(bounds > NEVER)
     reached = np.flatnonzero(bounds >= least)
-    return reached if len(reached) <= 2 * k else reached[np.argpartition(-bounds[reached], k - 1)[:k]]
-
-
-def _kth(scores: Scores, k: int) -> float:
-    return float(np.partition(scores, -k)[-k])
+    if len(reached) > 2 * k:
+        reached = np.sort(reached[np.argpartition(-bounds[reached], k - 1)[:k]])
+    return reached
 
 
 def _at_most(score: float) -> np.float32:

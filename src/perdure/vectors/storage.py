@@ -112,7 +112,10 @@ class Storage:
 
     def slots_for(self, rows: RowNumbers) -> Slots:
         """Return the slot of each row, of which those that have none are given one."""
-        slots = self.find_slots(rows)
+        if len(rows) == 1:
+            slots = np.array([self.find_slot(int(rows[0]))], dtype=np.int64)
+        else:
+            slots = self.find_slots(rows)
         for at in np.flatnonzero(slots == NO_SLOT):
             row = int(rows[at])
             found = self.find_slot(row)  # a row that is given twice has got one by now
@@ -141,17 +144,6 @@ class Storage:
         self._pages[row // PAGE_ROWS][row % PAGE_ROWS] = NO_SLOT
         self._free.append(slot)
         self.count -= 1
-
-    def gather(self, slots: Slots) -> tuple[RowNumbers, Floats, Scores]:
-        """Return copies of the rows, vectors and norms in some slots, in the order of the slots."""
-        rows = np.empty(len(slots), dtype=np.int64)
-        vectors = np.empty((len(slots), self.dimension), dtype=np.float32)
-        norms = np.empty(len(slots))
-        for block, chosen, places in self.by_block(slots):
-            rows[chosen] = block.rows[places]
-            vectors[chosen] = block.vectors[places]
-            norms[chosen] = block.norms[places]
-        return rows, vectors, norms
 
     def memory_bytes(self) -> int:
         pages = sum(page.nbytes for page in self._pages.values())
