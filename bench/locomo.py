@@ -128,7 +128,7 @@ class Perdure:
 
 
 def measure(
-    path: Path, left_out: frozenset[str] = frozenset(), **options: Any
+    path: Path, left_out: frozenset[str] = frozenset(), *, context: bool = False
 ) -> tuple[dict[int, list[list[float]]], list[float]]:
     """Return, per category, a row of R@k for each question, and the seconds that each recall took.
 
@@ -142,7 +142,7 @@ def measure(
             memory.remember_many(list(conversation.facts))
             for question in conversation.questions:
                 start = time.perf_counter()
-                hits = memory.recall(question.text, k=DEPTH, **options)
+                hits = memory.recall(question.text, k=DEPTH, context=context or None)
                 seconds.append(time.perf_counter() - start)
                 ranked = [turn_id(hit.fact) for hit in hits]
                 rows[question.category].append(
@@ -179,7 +179,7 @@ def main() -> None:
         for name, left_out in FORMS.items():
             print(_row(f"`{name}`", _all_but_adversarial(measure(path, frozenset(left_out))[0])))
         return
-    rows, seconds = measure(path, **({"context": True} if "--context" in sys.argv else {}))
+    rows, seconds = measure(path, context="--context" in sys.argv)
     print("| questions | n | R@5 | R@10 | R@20 |\n|---|---|---|---|---|")
     print(_row("categories 1-4", _all_but_adversarial(rows)))
     for category, name in CATEGORIES.items():
