@@ -143,8 +143,8 @@ def read_safetensors(path: Path) -> dict[str, Floats]:
 
 
 def _unit(rows: Floats) -> Floats:
-    lengths: Floats = np.sqrt(np.square(rows).sum(axis=-1, keepdims=True))
-    found: Floats = rows / np.maximum(lengths, 1e-12).astype(np.float32)  # zeros stay zeros
+    lengths = np.linalg.norm(rows, axis=-1, keepdims=True).astype(np.float32)
+    found: Floats = rows / np.maximum(lengths, np.float32(1e-12))  # zeros stay zeros
     return found
 
 
@@ -191,6 +191,10 @@ class Reranker:
         mixed = (1 - self.weight) * scaled(own) + self.weight * scaled(likeness)
         order = np.argsort(-mixed, kind="stable")
         return [head[int(index)][0] for index in order] + [id_ for id_, _, _ in tail]
+
+    def share(self, other: Reranker) -> None:
+        """Keep vectors in one place with a reranker that has the same ones."""
+        self._kept = other._kept
 
     def save(self, path: Path) -> None:
         np.savez(path, allow_pickle=False, **self._kept)

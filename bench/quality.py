@@ -37,12 +37,13 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
 import numpy as np
 
 from bench.late_interaction import MiniLM, Reranker, TokenVectors
 from bench.locomo import ADVERSARIAL, CATEGORIES, DEPTH, KS, Conversation, conversations, turn_id
 from bench.machine import describe
-from perdure import Memory, MemoryConfig, Store
+from perdure import Memory, NewFact, Store
 from perdure.evaluation.metrics import score
 from perdure.model.context import Context
 
@@ -129,25 +130,39 @@ def _words(text: str) -> list[str]:
 
 
 class Told:
-    """An ephemeral store that the conversations are told to, each when it is first asked for."""
+    """An ephemeral store that the conversations are told to, each when it is first asked for.
 
-    def __init__(self, config: MemoryConfig) -> None:
-        self._store, self._config = Store.open(":memory:"), config
+    Vectors are given by hand, not by a configuration: an embedder that fails then ends the run, while a memory
+    would go on with words alone.
+    """
+
+    def __init__(self, embedder: Any = None) -> None:
+        self._store, self._embedder = Store.open(":memory:"), embedder
         self._known: set[str] = set()
 
-    def memory(self, conversation: Conversation) -> Memory:
-        memory = self._store.memory(principal=conversation.name, config=self._config)
-        if conversation.name not in self._known:
-            memory.remember_many(list(conversation.facts))
-            self._known.add(conversation.name)
+    def memory(self, principal: str, facts: Sequence[NewFact]) -> Memory:
+        """Return the memory of a principal, told these facts when it is first asked for."""
+        memory = self._store.memory(principal=principal)
+        if principal not in self._known:
+            memory.remember_many(with_vectors(facts, self._embedder))
+            self._known.add(principal)
         return memory
+
+    def options(self, question: str) -> dict[str, Any]:
+        """Return the option of recall that brings the question's vector; none without an embedder."""
+        return {} if self._embedder is None else {"embedding": self._embedder.embed_query(question).tolist()}
 
     def step(self, key: str, **options: Any) -> Step:
         """Return recall with these options as a step."""
 
         def prepare(conversation: Conversation) -> Ask:
-            memory = self.memory(conversation)
-            return lambda question: [turn_id(hit.fact) for hit in memory.recall(question, k=DEPTH, **options)]
+            memory = self.memory(conversation.name, conversation.facts)
+
+            def ask(question: str) -> list[str]:
+                hits = memory.recall(question, k=DEPTH, **self.options(question), **options)
+                return [turn_id(hit.fact) for hit in hits]
+
+            return ask
 
         return Step(key, prepare)
 
@@ -155,11 +170,11 @@ class Told:
         """Return recall whose best candidates are ordered again."""
 
         def prepare(conversation: Conversation) -> Ask:
-            memory = self.memory(conversation)
+            memory = self.memory(conversation.name, conversation.facts)
             reranker.learn(fact.text for fact in conversation.facts)
 
             def ask(question: str) -> list[str]:
-                hits = memory.recall(question, k=DEPTH, **options)
+                hits = memory.recall(question, k=DEPTH, **self.options(question), **options)
                 candidates = [(turn_id(hit.fact), hit.fact.text, hit.score) for hit in hits]
                 return reranker.order(question, candidates)
 
@@ -168,19 +183,30 @@ class Told:
         return Step(key, prepare)
 
 
+def with_vectors(facts: Sequence[NewFact], embedder: Any) -> list[NewFact]:
+    """Return the facts with their vectors; as they are without an embedder, or where it has nothing to say."""
+    if embedder is None:
+        return list(facts)
+    vectors = embedder.embed_documents([fact.text for fact in facts])
+    pairs = zip(facts, vectors, strict=True)
+    return [
+        msgspec.structs.replace(fact, embedding=row.tolist()) if row.any() else fact for fact, row in pairs
+    ]
+
+
 def steps(path: Path, embedder: Any, model: MiniLM | None, kept: Path | None) -> Iterator[Step]:
     """Yield the steps that can be measured with what there is, in their order."""
     bare = {one.name: one for one in conversations(path, frozenset({"date", "blip_caption", "query"}))}
     yield Step("reference", lambda conversation: Reference(bare[conversation.name]).ask)
-    plain = Told(MemoryConfig())
+    plain = Told()
     yield plain.step("analysis")
     yield plain.step("neighbours", context=Context(actor=1.0, period=1.0))
     yield plain.step("actor", context=Context(period=1.0))
     yield plain.step("context", context=True)
     if embedder is not None:
-        yield Told(MemoryConfig(embedder=embedder)).step("hybrid", context=True)
+        yield Told(embedder).step("hybrid", context=True)
     if model is not None:
-        yield Told(MemoryConfig(embedder=model)).step("minilm", context=True)
+        yield Told(model).step("minilm", context=True)
         reranker = Reranker(TokenVectors("in context", model.in_context))
         if kept is not None:
             reranker.load(kept)

@@ -8,12 +8,15 @@ import math
 import sys
 import zipfile
 
+import numpy as np
 import pytest
 from bench import quality
 from bench.locomo import Question, conversations
 from bench.quality import Gate, Row
 from hypothesis import given
 from hypothesis import strategies as st
+
+from perdure import NewFact
 
 THINGS = ("violin", "bicycle", "lantern", "camera", "kettle", "tent")
 PEOPLE = ("Ann", "Ben")
@@ -163,3 +166,40 @@ def test_what_one_way_gains_the_other_loses(pairs):
     assert gained.low <= gained.mean + 1e-9
     assert gained.high >= gained.mean - 1e-9
     assert quality.gain(first, second, "MRR") == gained
+
+
+class ByLetters:
+    """Vectors of the letters of a text; nothing to say of a text without any."""
+
+    model, dimension, query_task = "letters", 26, None
+
+    def embed_documents(self, texts):
+        return np.array([[text.lower().count(chr(97 + place)) for place in range(26)] for text in texts])
+
+    def embed_query(self, text):
+        return self.embed_documents([text])[0]
+
+
+def test_vectors_are_told_with_the_facts_and_none_where_there_is_nothing_to_say():
+    told = quality.with_vectors([NewFact(text="Abba"), NewFact(text="42")], ByLetters())
+    assert told[0].embedding == [2, 2, *[0] * 24]
+    assert told[1].embedding is None
+    assert quality.with_vectors(told, None) == told
+
+
+def test_an_embedder_adds_a_step_that_finds_by_vectors(archive):
+    told = next(iter(conversations(archive)))
+    step = quality.Told(ByLetters()).step("semantic", mode="semantic")
+    ranked = step.prepare(told)("violin")
+    assert len(ranked) == len(told.facts)  # words alone would find one
+    assert [one.key for one in quality.steps(archive, ByLetters(), None, None)][-1] == "hybrid"
+
+
+def test_an_embedder_that_fails_ends_the_run(archive):
+    class Broken(ByLetters):
+        def embed_documents(self, texts):
+            raise OSError("out of reach")
+
+    told = next(iter(conversations(archive)))
+    with pytest.raises(OSError, match="out of reach"):
+        quality.Told(Broken()).step("hybrid").prepare(told)
