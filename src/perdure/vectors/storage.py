@@ -23,8 +23,8 @@ ROW_MAX = 2**31 - 2
 """One less than what 32 bits hold, so that the number of rows fits as well."""
 
 FIRST_BLOCK_SLOTS = 256
-BLOCK_SLOTS_MAX = 16_384
-"""At 384 dimensions 6 MB of codes: long enough a scan that what is done once per block does not show."""
+BLOCK_NUMBERS_MAX = 1 << 24
+"""64 MB of vectors, 16 MB of codes: long enough a scan that what is done once per block does not show."""
 
 PAGE_ROWS = 8192
 NO_ROW = -1
@@ -160,7 +160,8 @@ class Storage:
 
     def _next_slot(self) -> int:
         if not self.blocks or self._used == self.blocks[-1].start + self.blocks[-1].size:
-            size = min(max(self._used, FIRST_BLOCK_SLOTS), BLOCK_SLOTS_MAX)
+            most = max(BLOCK_NUMBERS_MAX // self.dimension, FIRST_BLOCK_SLOTS)
+            size = min(max(self._used, FIRST_BLOCK_SLOTS), most)
             self.blocks.append(Block(self._used, size, self.dimension, self.width))
             self._starts.append(self._used)
         self._used += 1
