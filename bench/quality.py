@@ -4,6 +4,7 @@
     python -m bench.quality CONVERSATIONS.zip --embedder perdure.embedders.static:StaticEmbedder
     python -m bench.quality CONVERSATIONS.zip --model FOLDER --cache FOLDER    MiniLM, and re-ranking by its words
     python -m bench.quality CONVERSATIONS.zip --min context:R@10=77            ends with 1 where it is less
+    python -m bench.quality CONVERSATIONS.zip --sensitivity                    other weights than the defaults instead
 
 Facts are as `perdure import` makes them (see bench/locomo.py); each conversation is a principal of its own, and a
 question is asked verbatim. The steps, each on top of the ones before:
@@ -33,7 +34,6 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import import_module
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -51,6 +51,8 @@ METRICS = (*(f"R@{k}" for k in KS), "nDCG@10", "MRR", "s-hit@1", "s-hit@5")
 SESSION_KS = (1, 5)
 ROUNDS, SEED = 10_000, 0
 REFERENCE_K1, REFERENCE_B = 1.2, 0.75  # the textbook's
+
+BASE = dict.fromkeys(("hybrid", "minilm", "reranked"), "context")  # these are not on top of each other
 
 Ask = Callable[[str], list[str]]
 """From a question to at most DEPTH ids of turns, best first."""
@@ -215,6 +217,24 @@ def steps(path: Path, embedder: Any, model: MiniLM | None, kept: Path | None) ->
             reranker.save(kept)
 
 
+def variants(embedder: Any) -> Iterator[Step]:
+    """Yield recall in context with one weight at a time beside its default, to see what it hangs on."""
+    plain = Told()
+    yield plain.step("defaults", context=True)
+    for weights in ((0.4, 0.2), (0.6, 0.3), (0.7, 0.35), (0.5, 0.4), (0.5, 0.25, 0.12)):
+        yield plain.step(f"neighbours {', '.join(map(str, weights))}", context=Context(neighbours=weights))
+    for actor in (1.1, 1.5, 2.0):
+        yield plain.step(f"actor {actor}", context=Context(actor=actor))
+    for period in (1.25, 2.0, 3.0):
+        yield plain.step(f"period {period}", context=Context(period=period))
+    if embedder is not None:
+        vectors = Told(embedder)
+        for semantic in (0.2, 0.3, 0.4):
+            weights_ = {"lexical": round(1 - semantic, 1), "semantic": semantic}
+            yield vectors.step(f"semantic {semantic}", context=True, weights=weights_)
+        yield vectors.step("reciprocal ranks", context=True, fusion="rrf")
+
+
 def scored(rows: Sequence[Row]) -> list[Row]:
     """Return the rows of categories 1 to 4."""
     return [row for row in rows if row.category != ADVERSARIAL]
@@ -275,16 +295,15 @@ def category_table(rows: Sequence[Row]) -> list[str]:
 
 
 def gain_table(found: Mapping[str, Sequence[Row]]) -> list[str]:
-    """Return a line per step: what it gained over the reference and over the step before, categories 1 to 4."""
-    lines = ["| step | R@10 over reference | R@10 over the step before | nDCG@10 over the step before |"]
-    lines.append(f"| {' | '.join(['---'] * 4)} |")
-    keys = list(found)
-    for before, key in pairwise(keys):
-        base = "context" if key in ("hybrid", "minilm", "reranked") else before
-        first, earlier, now = (scored(found[name]) for name in (keys[0], base, key))
-        named = key if base == before else f"{key} (before: {base})"
-        told = (gain(first, now, "R@10"), gain(earlier, now, "R@10"), gain(earlier, now, "nDCG@10"))
-        lines.append(f"| {named} | {' | '.join(map(str, told))} |")
+    """Return a line per step: what it gained over the first and over the one that it is on top of (1 to 4)."""
+    first, *rest = found
+    lines = [f"| step | on top of | R@10 over {first} | R@10 over that | nDCG@10 over that |"]
+    lines.append(f"| {' | '.join(['---'] * 5)} |")
+    for before, key in zip(found, rest, strict=False):
+        base = BASE.get(key, before) if first == "reference" else first
+        start, earlier, now = (scored(found[name]) for name in (first, base, key))
+        told = (gain(start, now, "R@10"), gain(earlier, now, "R@10"), gain(earlier, now, "nDCG@10"))
+        lines.append(f"| {key} | {base} | {' | '.join(map(str, told))} |")
     return lines
 
 
@@ -326,7 +345,9 @@ def main() -> int:
     model = None if given.model is None else MiniLM(given.model)
     kept = None if given.cache is None else given.cache / "pieces.npz"
     found: dict[str, list[Row]] = {}
-    for step in steps(given.file, _made(given.embedder), model, kept):
+    embedder = _made(given.embedder)
+    chosen = variants(embedder) if given.sensitivity else steps(given.file, embedder, model, kept)
+    for step in chosen:
         found[step.key] = measured(step, told)
         print(f"{step.key}: R@10 {mean(scored(found[step.key]), 'R@10'):.1f}", file=sys.stderr, flush=True)
     lines = report(told, found)
@@ -339,23 +360,20 @@ def main() -> int:
 
 
 def report(told: Sequence[Conversation], found: Mapping[str, Sequence[Row]]) -> list[str]:
-    """Return the lines of the result file."""
-    last = list(found)[-1]
+    """Return the lines of the result file: of the steps, or of the variants of the defaults."""
     turns, asked = sum(len(one.facts) for one in told), sum(len(one.questions) for one in told)
-    return [
+    lines = [
         "# Evidence recall on LoCoMo conversations\n",
         describe(Path.cwd()),
         f"\n{len(told)} conversations ({', '.join(one.name for one in told)}), {turns:,} turns, {asked:,} questions\n",
         "Categories 1 to 4 unless a column says otherwise; percent.\n",
         *step_table(found),
-        f"\nWhat each step gained: points, with 95 % intervals of a paired bootstrap ({ROUNDS:,} rounds, seed {SEED}).\n",
+        f"\nGains: points, with 95 % intervals of a paired bootstrap ({ROUNDS:,} rounds, seed {SEED}).\n",
         *gain_table(found),
-        *(
-            line
-            for key in dict.fromkeys(("context", last))
-            for line in (f"\n## {key}\n", *category_table(found[key]))
-        ),
     ]
+    for key in dict.fromkeys(key for key in ("context", list(found)[-1]) if "context" in found):
+        lines += [f"\n## {key}\n", *category_table(found[key])]
+    return lines
 
 
 def _made(told: str | None) -> Any:
@@ -377,6 +395,7 @@ def _arguments() -> argparse.Namespace:
         "--cache", type=Path, help="a folder to keep the texts' vectors in; they tell the texts"
     )
     parser.add_argument("--min", type=read_gate, action="append", default=[], help="[STEP:]METRIC=VALUE")
+    parser.add_argument("--sensitivity", action="store_true", help="other weights instead of the steps")
     parser.add_argument("--out", type=Path, help="write the report here too")
     return parser.parse_args()
 

@@ -203,3 +203,11 @@ def test_an_embedder_that_fails_ends_the_run(archive):
     told = next(iter(conversations(archive)))
     with pytest.raises(OSError, match="out of reach"):
         quality.Told(Broken()).step("hybrid").prepare(told)
+
+
+def test_other_weights_are_compared_with_the_defaults(archive, run):
+    code, told = run(archive, "--sensitivity")
+    assert code == 0
+    gains = told.out.split("| step | on top of")[1].splitlines()[2:]
+    assert gains
+    assert all(" | defaults | " in line for line in gains if line)
