@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from perdure.vectors import coding
+from perdure.vectors.cosine import norms
 from perdure.vectors.exact import ExactIndex
 
 SCANS = ["reference", *(["compiled"] if coding.kernel is not None else [])]
@@ -107,7 +108,21 @@ def few_values(rng, count, dimension):
     return rng.integers(-1, 2, (count, dimension)).astype(np.float32)
 
 
-KINDS = (gaussian, clustered, one_hot, duplicates, near_ties, constant, far_magnitudes, few_values)
+def aligned(rng, count, dimension):
+    """Rows whose codes are alike while all that the codes leave out points to one corner, or away from it.
+
+    The first row is that corner, which codes leave nothing of. So a bound that forgets a part of what was left
+    out is below the score.
+    """
+    corner = rng.choice([-1.0, 1.0], dimension)
+    whole = rng.integers(-2, 3, (1, dimension)) + rng.integers(20, 60, (count, 1)) * corner
+    matrix = whole + 0.49 * rng.choice([-1.0, 1.0], (count, 1)) * corner
+    matrix[:, 0] = 127 * corner[0]
+    matrix[0] = corner
+    return matrix.astype(np.float32)
+
+
+KINDS = (gaussian, clustered, one_hot, duplicates, near_ties, constant, far_magnitudes, few_values, aligned)
 
 
 class Case(NamedTuple):
@@ -249,6 +264,39 @@ def test_both_scans_answer_alike_over_several_blocks_of_wide_vectors(seed, kind)
         assert found(index, query, 20) == (order, bits([every[row] for row in order]))
         answers.append(bits(every))
     assert answers.count(answers[0]) == len(answers)
+
+
+@given(**cases)
+@settings(max_examples=60, deadline=None)
+def test_no_score_is_above_its_bound(scan, seed, dimension, kind):
+    rng = np.random.default_rng(seed)
+    count = 50
+    matrix = directed(kind(rng, count, dimension))
+    index = new_index(scan, dimension)
+    index.put_many(range(count), matrix)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PERDURE_KERNEL", scan)
+        bounding = coding.new_coding(dimension)
+    columns = bounding.encode(matrix, norms(matrix))
+    some = np.sort(rng.choice(count, 9, replace=False))
+    for query in (matrix[0], directed(kind(rng, 1, dimension))[0]):
+        sought = bounding.seek(query, float(norms(query[np.newaxis])[0]))
+        bounds, some_bounds = np.empty(count, dtype=np.float32), np.empty(9, dtype=np.float32)
+        bounding.upper_bounds(sought, matrix, columns, None, bounds)
+        bounding.upper_bounds(sought, matrix, columns, some, some_bounds)
+        assert (bounds > index.scores(query, range(count))).all()
+        assert (some_bounds > index.scores(query, some)).all()
+
+
+@given(scan=cases["scan"], seed=cases["seed"], dimension=st.sampled_from([8, 17, 384]))
+@settings(max_examples=30, deadline=None)
+def test_what_codes_leave_out_loses_no_row(scan, seed, dimension):
+    matrix = aligned(np.random.default_rng(seed), 600, dimension)
+    index = new_index(scan, dimension)
+    index.put_many(range(1, 600), matrix[1:])
+    every = index.scores(matrix[0], range(1, 600))
+    order = sorted(range(1, 600), key=lambda row: (-every[row - 1], row))[:20]
+    assert index.search(matrix[0], 20) == (order, [every[row - 1] for row in order])
 
 
 @given(**cases)
