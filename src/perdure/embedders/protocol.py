@@ -1,4 +1,4 @@
-"""Embedder: from texts to vectors whose cosine says how alike the texts are."""
+"""What an embedder is: texts in, vectors out, under the name of the model that made them."""
 
 from __future__ import annotations
 
@@ -8,50 +8,92 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from perdure.errors import Unavailable
+from perdure.errors import InvalidRequest
 
-Floats = NDArray[np.float32]
+Vectors = NDArray[np.float32]
+QueryTask = Literal["fact", "conversation"]
+DIMENSION_MAX = 65_536
 
 
 class Embedder(Protocol):
-    """Turns texts into vectors. Called from any number of threads at once."""
+    """Turns texts into vectors whose cosine says how alike the texts are.
+
+    Embedders are called from several threads at once. Vectors need not be of unit length. A row of zeros
+    means that a text holds nothing to embed; a fact with such a text is found by its words only.
+    """
 
     @property
     def model(self) -> str:
-        """A fingerprint: equal for embedders whose vectors compare, and for no others."""
+        """The fingerprint of what decides the vectors: name and digest. Equal models give equal spaces."""
         ...
 
     @property
     def dimension(self) -> int:
-        """The length of every vector."""
+        """How many numbers a vector has."""
         ...
 
     @property
-    def query_task(self) -> Literal["fact", "conversation"] | None:
-        """What its queries are made for, where that matters."""
+    def query_task(self) -> QueryTask | None:
+        """What queries are embedded for where a model was instructed so; None where it makes no difference."""
         ...
 
-    def embed_documents(self, texts: Sequence[str]) -> Floats:
-        """Return one vector a text, shape (len(texts), dimension); a row of zeros where nothing can be said."""
+    def embed_documents(self, texts: Sequence[str]) -> Vectors:
+        """Return one row per text, in the texts' order: float32, shape (len(texts), dimension), finite.
+
+        Raises:
+            Unavailable: the model cannot be reached or loaded; nothing of the batch is returned.
+        """
         ...
 
-    def embed_query(self, text: str) -> Floats:
-        """Return the vector of a query, shape (dimension,)."""
+    def embed_query(self, text: str) -> Vectors:
+        """Return the vector of a query: float32, shape (dimension,), finite. Raises as above."""
         ...
 
 
-def checked_vectors(found: Any, count: int, dimension: int) -> Floats:
-    """Return what an embedder gave as float32 of shape (count, dimension).
+def checked_vectors(value: Any, *, count: int, dimension: int, model: str) -> Vectors:
+    """Return an embedder's answer as float32 of shape (count, dimension), or raise InvalidRequest.
 
-    Raises:
-        Unavailable: it is of another shape, or not finite.
+    The answer may be any rectangle of real numbers. Refused are another shape, values that are no numbers,
+    and NaN, infinities and sizes that float32 cannot hold. Rows of zeros pass.
     """
-    vectors = np.asarray(found, dtype=np.float32)
-    if vectors.shape != (count, dimension):
-        raise Unavailable(
-            f"the embedder gave vectors of shape {vectors.shape}, not ({count}, {dimension}): it is broken",
+    try:
+        found = np.asarray(value)
+    except ValueError as error:  # rows of several lengths
+        raise InvalidRequest(
+            f"the embedder {model!r} gave rows of different lengths; it must give {dimension} numbers for each text",
+            field="embedder",
+        ) from error
+    if found.dtype.kind not in "fiu":
+        raise InvalidRequest(
+            f"the embedder {model!r} gave values of type {found.dtype}; it must give real numbers",
             field="embedder",
         )
-    if not np.isfinite(vectors).all():
-        raise Unavailable("the embedder gave numbers that are not finite: it is broken", field="embedder")
+    if found.shape != (count, dimension) and not (count == 0 and found.size == 0):
+        raise InvalidRequest(
+            f"the embedder {model!r} gave an array of shape {found.shape} for {count} texts; it must be "
+            f"({count}, {dimension})",
+            field="embedder",
+        )
+    with np.errstate(over="ignore"):
+        vectors = np.ascontiguousarray(found, dtype=np.float32).reshape(count, dimension)
+    finite = np.isfinite(vectors).all(axis=1)
+    if not finite.all():
+        raise InvalidRequest(
+            f"the embedder {model!r} gave a vector that is not finite as float32, for text {int(finite.argmin())} "
+            "of the batch",
+            field="embedder",
+        )
     return vectors
+
+
+def checked_texts(texts: Sequence[str]) -> list[str]:
+    """Return texts as a list; a string in place of a list, or an item that is no text, is InvalidRequest."""
+    if isinstance(texts, str | bytes):
+        raise InvalidRequest("texts must be a list of texts, got one text; put it into a list", field="texts")
+    found = list(texts)
+    for index, text in enumerate(found):
+        if not isinstance(text, str):
+            raise InvalidRequest(
+                f"texts[{index}] must be a text, got {type(text).__name__}", field=f"texts[{index}]"
+            )
+    return found

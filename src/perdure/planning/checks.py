@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -291,3 +292,17 @@ def wrong_units(given: int, units: int) -> InvalidRequest:
         f"embedding has {given} vectors, but the text is cut into {units} units: give one for each",
         field="embedding",
     )
+
+
+def checked_real(value: Any, field: str, at_least: float = 0.0, at_most: float = math.inf) -> float:
+    """Return a finite number in a range; booleans are none."""
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    value = plain_number(value) if number else value
+    # Compared, not converted to a float: an integer may be too large for a float. NaN is in no range.
+    if not number or not at_least <= value <= at_most or value == math.inf:
+        shown = shown_number(value) if number else type(value).__name__
+        limit = "" if at_most == math.inf else f" and at most {at_most:g}"
+        raise InvalidRequest(
+            f"{field} must be a finite number of at least {at_least:g}{limit}, got {shown}", field=field
+        )
+    return float(value)

@@ -69,7 +69,12 @@ class Embedding:
         if embedder is None or not texts:
             return [NO_VECTORS] * len(texts)
         try:
-            found = checked_vectors(embedder.embed_documents(list(texts)), len(texts), embedder.dimension)
+            found = checked_vectors(
+                embedder.embed_documents(list(texts)),
+                count=len(texts),
+                dimension=embedder.dimension,
+                model=embedder.model,
+            )
         except Exception as error:  # noqa: BLE001 - an embedder of anybody's: what is told must not be lost with it
             log.warning("the embedder failed for %d texts: %s", len(texts), type(error).__name__)
             return [Vectors((), embedder.model, FAILED)] * len(texts)

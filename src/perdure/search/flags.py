@@ -12,7 +12,7 @@ from perdure.space.state import LIVE, SpaceState
 
 def flags_of(state: SpaceState, eligible: Eligibility, at: int) -> NDArray[np.bool_]:
     """Tell for each row whether it is live and eligible at the instant."""
-    flags = np.frombuffer(bytes(state.presence), dtype=np.uint8) == LIVE
+    flags: NDArray[np.bool_] = np.frombuffer(bytes(state.presence), dtype=np.uint8) == LIVE
     if eligible.mask is not None:
         flags &= np.asarray(eligible.mask)[: len(flags)] != 0
     if eligible.rows is not None:

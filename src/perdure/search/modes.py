@@ -1,0 +1,102 @@
+"""Which kinds of search answer a question: by words, by meaning, or by both, and how two scores become one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from perdure.embedders.protocol import Embedder, checked_vectors
+from perdure.errors import InvalidRequest
+from perdure.lexical.profile import is_blank
+from perdure.planning import checks
+from perdure.planning.questions import checked_query
+from perdure.search.fusion import WEIGHTS, Fusion
+from perdure.search.fusion import Name as FusionName
+from perdure.search.query import Mode
+
+MODES: tuple[Mode, ...] = ("lexical", "semantic", "hybrid")
+FUSIONS: tuple[FusionName, ...] = ("minmax", "rrf")
+
+
+class Modes:
+    """A configuration's way from a query to its mode and vector."""
+
+    def __init__(self, embedder: Embedder | None, dimension: int | None) -> None:
+        self._embedder, self._dimension = embedder, dimension
+
+    def resolved(
+        self, query: str, told: Mapping[str, Any]
+    ) -> tuple[Mode, NDArray[np.float32] | None, str, str]:
+        """Return the mode, the query's vector with the model that made it, and the query, checked.
+
+        Raises:
+            InvalidRequest: an option is malformed, or the query is blank and no embedding is given.
+            What the embedder raises.
+        """
+        wanted = told.get("mode")
+        if wanted is not None:
+            wanted = checks.checked_choice(wanted, "mode", MODES)
+        given = told.get("embedding")
+        if given is not None:
+            if wanted == "lexical":
+                raise InvalidRequest(
+                    "mode is lexical, which has no use for an embedding: leave one of the two out",
+                    field="embedding",
+                )
+            vector = np.frombuffer(
+                checks.checked_embedding(given, "embedding", self._dimension), dtype=np.float32
+            )
+            query = checked_query(query, blank=wanted != "lexical")
+            # Words that are not there match nothing, so only the vector is left to search with.
+            return cast(Mode, wanted or ("semantic" if is_blank(query) else "hybrid")), vector, "", query
+        query = checked_query(query)
+        if wanted == "lexical" or (wanted is None and self._embedder is None):
+            return "lexical", None, "", query
+        if self._embedder is None:
+            raise InvalidRequest(
+                f"mode is {wanted}, which needs a vector: give embedding, or configure an embedder",
+                field="mode",
+            )
+        name, dimension = self._embedder.model, self._embedder.dimension
+        found = checked_vectors(
+            [self._embedder.embed_query(query)], count=1, dimension=dimension, model=name
+        )[0]
+        if not found.any():  # nothing of the query means anything to the model: words alone are left
+            if wanted == "semantic":
+                raise InvalidRequest(
+                    f"query holds nothing that the embedder {name} knows: ask with mode='lexical'",
+                    field="query",
+                )
+            return cast(Mode, wanted or "hybrid"), None, "", query
+        return cast(Mode, wanted or "hybrid"), found, name, query
+
+
+def resolved_fusion(told: Mapping[str, Any], mode: Mode) -> Fusion:
+    """Return how two scores become one. InvalidRequest where a mode has no two, or the weights are malformed."""
+    for name in ("fusion", "weights"):
+        if name in told and mode != "hybrid":
+            raise InvalidRequest(
+                f"{name} is for mode 'hybrid', and this is {mode}: leave it out, or give an embedding",
+                field=name,
+            )
+    kind: FusionName = "minmax"
+    if "fusion" in told:
+        kind = cast(FusionName, checks.checked_choice(told["fusion"], "fusion", FUSIONS))
+    usual = WEIGHTS[kind]
+    if "weights" not in told:
+        return Fusion(kind, *usual)
+    weights = told["weights"]
+    if not isinstance(weights, Mapping) or not weights or set(weights) - {"lexical", "semantic"}:
+        raise InvalidRequest(
+            "weights must be an object of lexical and semantic, such as 0.7 and 0.3", field="weights"
+        )
+    lexical, semantic = (
+        checks.checked_real(weights.get(name, default), f"weights.{name}")
+        for name, default in zip(("lexical", "semantic"), usual, strict=True)
+    )
+    if not lexical and not semantic:
+        raise InvalidRequest("weights are both 0: one of them must count", field="weights")
+    return Fusion(kind, lexical, semantic)
