@@ -152,6 +152,14 @@ def normalise(chunk: str) -> str:
     return _OPTIONAL_SIGNS.sub("", chunk.translate(_ONE_SPELLING))
 
 
+def optional_signs(chunk: str) -> str:
+    """Return the vowel signs that `normalise` drops from a text, each once, by code point."""
+    if chunk.isascii():
+        return ""
+    decomposed = unicodedata.normalize("NFKD", "".join(sorted(set(chunk))))
+    return "".join(sorted(set("".join(_OPTIONAL_SIGNS.findall(decomposed)))))
+
+
 def _drop_invisible(chunk: str) -> str:
     letters = classes(chunk)
     if "f" in letters:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from perdure.lexical.characters import classes, is_blank, normalise
+from perdure.lexical.characters import classes, is_blank, normalise, optional_signs
 from perdure.lexical.words import TERM_LENGTH_MAX, Language, bounded, without_accents
 
 # A compound of more parts is a list or encoded data: its parts are kept, the whole is not.
@@ -201,12 +200,12 @@ def _add_word(terms: ChunkTerms, word: str) -> None:
 
 
 def _add_plain(terms: ChunkTerms, word: str) -> None:
-    plain, *accented = terms.language.terms(word)
-    if terms.language.is_stop_word(word):
-        terms.ask_last([plain])
+    found, is_stop_word = terms.language.terms(word)
+    if is_stop_word:
+        terms.ask_last(found[:1])
+        terms.ask(found[1:])
     else:
-        terms.ask([plain])
-    terms.ask(accented)
+        terms.ask(found)
 
 
 def _add_symbols(terms: ChunkTerms, chunk: str, text: str, letters: str) -> None:
@@ -215,7 +214,7 @@ def _add_symbols(terms: ChunkTerms, chunk: str, text: str, letters: str) -> None
         symbols = (c for c, letter in zip(text, letters, strict=True) if letter not in _NO_SYMBOL)
         terms.ask_last(list(dict.fromkeys(symbols))[:SYMBOLS_MAX])
         return
-    visible = _without_blanks(text) or _signs(chunk)
+    visible = _without_blanks(text) + optional_signs(chunk)  # here they belong to no letter
     if visible:
         terms.ask_last([visible[:SYMBOLS_MAX]])
     if len(visible) > 1:
@@ -224,9 +223,3 @@ def _add_symbols(terms: ChunkTerms, chunk: str, text: str, letters: str) -> None
 
 def _without_blanks(text: str) -> str:
     return "".join(character for character in text if not is_blank(character))
-
-
-def _signs(chunk: str) -> str:
-    """Return the characters of a chunk that normalises to nothing, such as vowel signs without a letter."""
-    decomposed = unicodedata.normalize("NFKD", "".join(sorted(set(chunk))))
-    return _without_blanks("".join(sorted(set(decomposed))))

@@ -12,9 +12,10 @@ DIGITS_MIN, DIGITS_MAX = 5, 15  # from a short local number to E.164's longest
 
 _SPACES = "\u00a0\u2009\u202f"
 # A group ends where no letter follows. Beyond ASCII only spaces, quotes and Chinese, Japanese and Korean text
-# may follow, so that a composed and a decomposed letter count alike.
+# may follow, but for its combining marks, so that a composed and a decomposed letter count alike.
 _FREE_BEYOND_ASCII = (
-    _SPACES + "\u1100-\u11ff\u2010-\u201f\u3000-\u30ff\u3400-\u9fff\uac00-\ud7a3\uf900-\ufaff"
+    _SPACES
+    + "\u1100-\u11ff\u2010-\u201f\u3000-\u3029\u3030-\u3098\u309b-\u30ff\u3400-\u9fff\uac00-\ud7a3\uf900-\ufaff"
     "\uff00-\uffef\U00020000-\U0003ffff"
 )
 _TIED = rf"[0-9A-Za-z]|[^\x00-\x7f{_FREE_BEYOND_ASCII}]"

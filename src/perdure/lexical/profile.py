@@ -164,14 +164,16 @@ class WordProfile:
 
     def query_words(self, text: str) -> list[tuple[str, tuple[str, ...]]]:
         chunks = text.split()
-        terms = self._content if any(map(self._content.__getitem__, chunks)) else self._loose
+        terms = list(map(self._content.__getitem__, chunks))
+        if not any(terms):
+            terms = list(map(self._loose.__getitem__, chunks))
         words: dict[tuple[str, ...], str] = {}
-        for chunk in chunks:
-            if found := terms[chunk]:
+        for chunk, found in zip(chunks, terms, strict=True):
+            if found:
                 words.setdefault(found, written_form(chunk))
         for written, digits in joined_groups(text):
             words.setdefault((digits,), written)
-        return [(word, found) for found, word in words.items()]
+        return [(word, these) for these, word in words.items()]
 
     def forget_words(self) -> None:
         self._documents.clear()

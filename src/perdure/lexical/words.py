@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from hashlib import blake2b
@@ -83,19 +83,19 @@ class Language:
             return word.isalpha()
         return not self.latin_only and not classes(word).strip("am")
 
-    def terms(self, word: str) -> list[str]:
-        """Return the terms of a normalised word: the stem of its spelling without accents and, where it has
-        accents and that is another, the stem with them."""
+    def terms(self, word: str) -> tuple[list[str], bool]:
+        """Return the terms of a normalised word, and whether the first is that of a stop word.
+
+        The first is the stem of the spelling without accents; a second one is the stem with them, where there
+        are any and it is another.
+        """
         if len(word) > TERM_LENGTH_MAX:
-            return [bounded(word)]
+            return [bounded(word)], False
         plain = without_accents(word)
         first = bounded(self.stem(plain))
         if plain == word or (second := bounded(self.stem(word))) == first:
-            return [first]
-        return [first, second]
-
-    def is_stop_word(self, word: str) -> bool:
-        return without_accents(word) in self.stop_words
+            return [first], plain in self.stop_words
+        return [first, second], plain in self.stop_words
 
 
 def forget_last_word() -> None:
@@ -112,20 +112,21 @@ def without_accents(word: str) -> str:
     """
     if word.isascii() or len(word) > TERM_LENGTH_MAX:
         return word
-    kept: list[str] = []
+    plain = unicodedata.normalize("NFD", word)
+    letters = classes(plain)
+    if "m" in letters:
+        plain = "".join(_unaccented(plain, letters))
+    return unicodedata.normalize("NFC", plain).translate(_PLAIN_LETTERS)
+
+
+def _unaccented(text: str, letters: str) -> Iterator[str]:
     accentable = False
-    for character in unicodedata.normalize("NFD", word):
-        if classes(character) == "m":
-            if accentable:
-                continue
-        else:
-            accentable = _takes_accents(character)
-        kept.append(character)
-    return unicodedata.normalize("NFC", "".join(kept)).translate(_PLAIN_LETTERS)
-
-
-def _takes_accents(letter: str) -> bool:
-    return classes(letter) == "a" and (letter < "\u0250" or "\u0370" <= letter < "\u0400")
+    for character, letter in zip(text, letters, strict=True):
+        if letter != "m":
+            accentable = letter == "a" and (character < "\u0250" or "\u0370" <= character < "\u0400")
+        elif accentable:
+            continue
+        yield character
 
 
 def bounded(term: str) -> str:
