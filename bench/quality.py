@@ -151,8 +151,9 @@ class Told:
         return memory
 
     def options(self, question: str) -> dict[str, Any]:
-        """Return the option of recall that brings the question's vector; none without an embedder."""
-        return {} if self._embedder is None else {"embedding": self._embedder.embed_query(question).tolist()}
+        """Return the option of recall that brings the question's vector; none where there is none."""
+        vector = None if self._embedder is None else self._embedder.embed_query(question)
+        return {} if vector is None or not vector.any() else {"embedding": vector.tolist()}
 
     def step(self, key: str, **options: Any) -> Step:
         """Return recall with these options as a step."""

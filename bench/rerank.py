@@ -30,7 +30,8 @@ from perdure.embedders.static import StaticEmbedder
 from perdure.evaluation.metrics import score
 from perdure.evaluation.scenario import Step
 
-OWN = ("paraphrases", "multilingual")
+LOCOMO = "LoCoMo"
+SETS = (LOCOMO, "paraphrases", "multilingual")
 TOPS = (50, 100)
 SHOWN = ("R@5", "R@10", "nDCG@10", "MRR")
 
@@ -63,7 +64,7 @@ def locomo(path: Path) -> Set:
         ]
         for one in told
     }
-    return Set("LoCoMo", {one.name: one.facts for one in told}, questions, {"context": True})
+    return Set(LOCOMO, {one.name: one.facts for one in told}, questions, {"context": True})
 
 
 def own_set(name: str) -> Set:
@@ -125,7 +126,7 @@ def lines_of(told: Set, ways: Sequence[Way], rerankers: Mapping[str, Reranker]) 
             cuts = statistics.quantiles((one.milliseconds for one in rows), n=20)
             gained = (str(gain(plain, rows, metric)) for metric in ("R@10", "nDCG@10"))
             lines.append(_line(way.name, name, rows, (*gained, f"{cuts[9]:.1f}", f"{cuts[18]:.1f}")))
-        print(lines[-1], file=sys.stderr, flush=True)
+        print(f"{told.name}: {way.name} is done", file=sys.stderr, flush=True)
     return lines
 
 
@@ -166,7 +167,8 @@ def main() -> int:
         Way("words and MiniLM", model),
     )
     lines = ["# Re-ranking by late interaction\n", describe(Path.cwd())]
-    for told in (locomo(given.file), *map(own_set, OWN)):
+    for name in given.sets:
+        told = locomo(given.file) if name == LOCOMO else own_set(name)
         lines += lines_of(told, ways, rerankers)
     lines.append(
         f"\nThe vectors in context take {deepest.bytes_per_text():,.0f} bytes a text, as half floats."

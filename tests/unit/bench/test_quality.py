@@ -211,3 +211,10 @@ def test_other_weights_are_compared_with_the_defaults(archive, run):
     gains = told.out.split("| step | on top of")[1].splitlines()[2:]
     assert gains
     assert all(" | defaults | " in line for line in gains if line)
+
+
+def test_a_question_without_a_vector_is_asked_by_its_words():
+    told = quality.Told(ByLetters())
+    assert told.options("42") == {}
+    assert told.options("b")["embedding"][1] == 1
+    assert quality.Told().options("b") == {}
