@@ -16,8 +16,9 @@ from pyroaring import BitMap
 from perdure import ManualClock, Store, salvage
 from perdure.log.memory import MemoryLog
 from perdure.log.records import EndRecord, decode
-from perdure.space.apply import apply_all, prepare
+from perdure.space.apply import apply_all
 from perdure.space.comparing import differences
+from perdure.space.preparing import prepare
 from perdure.space.snapshot import cached_state, find_state
 from perdure.space.state import SpaceState, new_state
 from perdure.space.verifying import verify_log

@@ -20,8 +20,8 @@ from perdure.planning.blocks import refuse_blocked
 from perdure.planning.certificates import Removed
 from perdure.planning.receipts import Keyed
 from perdure.planning.removing import remove, remove_certified
-from perdure.space.apply import units_of
 from perdure.space.draft import Draft
+from perdure.space.preparing import units_of
 
 VERSION_MAX = 2**53 - 1
 FACT_VERSION = 1  # a fact seen as a document

@@ -17,10 +17,10 @@ from perdure.search.eligibility import eligibility, numbers_in, spend_work
 from perdure.search.hydration import metadata_of
 from perdure.search.pipeline import best_units
 from perdure.search.query import OPEN, Budget, Question, Scope
-from perdure.space.apply import units_of
 from perdure.space.facts import FactReader
 from perdure.space.filtering import rows_visited
 from perdure.space.idmap import id_digest, id_hash
+from perdure.space.preparing import units_of
 from perdure.space.space import Space
 from perdure.space.state import SpaceState
 

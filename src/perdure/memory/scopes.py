@@ -14,9 +14,9 @@ from perdure.base.text import folded, folded_space
 from perdure.errors import InvalidRequest
 from perdure.planning import checks
 from perdure.planning.questions import checked_equalities, checked_filter
-from perdure.space.apply import pair_digest
 from perdure.space.draft import Draft
 from perdure.space.filtering import numbers_matching
+from perdure.space.preparing import pair_digest
 from perdure.space.state import NO_TIME, SpaceState
 from perdure.temporal.columns import BEGINNING
 

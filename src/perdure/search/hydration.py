@@ -12,8 +12,8 @@ from perdure.log.records import FactRecord, SourceFields
 from perdure.model.fact import EMPTY, End, Fact, Source
 from perdure.model.status import Status
 from perdure.search.standing import is_known, status_of
-from perdure.space.apply import units_of
 from perdure.space.facts import KEPT_CHARACTERS_MAX, FactReader
+from perdure.space.preparing import units_of
 from perdure.space.state import HIDDEN, LIVE, SpaceState, seen_metadata
 from perdure.temporal.status import status_at
 

@@ -10,17 +10,12 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left
 from collections.abc import Callable, Iterable
-from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from pyroaring import BitMap
 
-from perdure.base.canonical import canonical_json, decode_json
-from perdure.base.ids import keyed_hash
-from perdure.base.text import retold_form
 from perdure.errors import Corrupt
-from perdure.lexical.profile import Profile
 from perdure.log.records import (
     NO_FACT,
     AnnotationRecord,
@@ -31,7 +26,6 @@ from perdure.log.records import (
     HideRecord,
     LinkRecord,
     ReceiptRecord,
-    Record,
     RemovalRecord,
     RestoreRecord,
     SpaceRecord,
@@ -39,83 +33,10 @@ from perdure.log.records import (
     UseRecord,
     VectorRecord,
 )
-from perdure.space.idmap import id_digest, id_hash
+from perdure.space.preparing import Prepared, link_of, metadata_pairs
 from perdure.space.state import DEAD, HIDDEN, LIVE, NO_TIME, NOWHERE, VECTOR_ITEM, Receipt, SpaceState
 from perdure.temporal.columns import BEGINNING, FOREVER, RETRACTED
-from perdure.temporal.links import Link, LinkKind, against_order, effective_time
-
-
-class Prepared(NamedTuple):
-    """A record with what can be computed without the state: a fact's terms (one list a unit) and hash."""
-
-    seq: int
-    record: Record
-    units: tuple[list[str], ...] = ()
-    hash: int = 0
-    pairs: tuple[bytes, ...] = ()
-    place: int = NOWHERE
-    retold: int = NOWHERE
-
-
-def prepare(seq: int, record: Record, profile: Profile, secret: bytes) -> Prepared:
-    """Return the record ready to apply. Needs no lock."""
-    if not isinstance(record, FactRecord):
-        return Prepared(seq, record)
-    return Prepared(
-        seq,
-        record,
-        tuple(profile.document_terms(unit) for unit in units_of(record)),
-        id_hash(id_digest(secret, record.id)),
-        metadata_pairs(record.metadata, secret),
-        place_of(record, secret),
-        NOWHERE if record.version else retold_hash(record.text, secret),
-    )
-
-
-def retold_hash(text: str, secret: bytes) -> int:
-    """Return a keyed hash of the form in which the text is told again; NOWHERE where it never is."""
-    form = retold_form(text)
-    if form is None:
-        return NOWHERE
-    return int.from_bytes(keyed_hash(secret, b"told again", form.encode(), 8), "little") or 1
-
-
-def place_of(record: FactRecord, secret: bytes) -> int:
-    """Return where the fact stands in its source: neighbours' places differ as their positions do.
-
-    The sum of a keyed hash of the uri and the position, modulo 2**64; NOWHERE where either was not told.
-    """
-    source = record.source
-    if source is None or source.uri is None or source.position is None:
-        return NOWHERE
-    start = int.from_bytes(keyed_hash(secret, b"source", source.uri.encode(), 8), "little")
-    return (start + source.position) % 2**64 or 1
-
-
-def units_of(record: FactRecord) -> list[str]:
-    """Return the searchable units of a fact (one) or a document (one or more), in order."""
-    if not record.cuts:
-        return [record.text]
-    bounds = (0, *record.cuts, len(record.text))
-    return [record.text[a:b] for a, b in pairwise(bounds)]
-
-
-def metadata_pairs(metadata: bytes | None, secret: bytes) -> tuple[bytes, ...]:
-    """Return a keyed digest per top-level (key, value) pair; equal canonical values give equal digests."""
-    if metadata is None:
-        return ()
-    return tuple(pair_digest(key, value, secret) for key, value in decode_json(metadata).items())
-
-
-def pair_digest(key: str, value: Any, secret: bytes) -> bytes:
-    """Return the digest under which facts with this metadata pair are posted."""
-    return keyed_hash(secret, b"metadata", canonical_json([key, value]))
-
-
-def link_of(record: LinkRecord) -> Link:
-    """Return the record's link."""
-    kind = LinkKind.CORRECTS if record.corrects else LinkKind.SUPERSEDES
-    return Link(record.newer, record.older, kind, record.effective_at, record.known_from)
+from perdure.temporal.links import against_order, effective_time
 
 
 def apply_all(state: SpaceState, prepared: Iterable[Prepared], secret: bytes) -> None:

@@ -26,9 +26,9 @@ from perdure.log.records import (
     RemovalRecord,
     VectorRecord,
 )
-from perdure.space.apply import retold_hash, units_of
 from perdure.space.facts import FactReader
 from perdure.space.idmap import id_digest
+from perdure.space.preparing import retold_hash, units_of
 from perdure.space.state import VECTOR_ITEM, Receipt, SpaceState, end_or_forever
 from perdure.temporal.columns import RETRACTED, begins_at
 from perdure.temporal.links import Link, LinkKind, against_order

@@ -16,7 +16,7 @@ from pyroaring import BitMap
 from perdure.filters.evaluate import holds
 from perdure.filters.grammar import TIMES, All, Condition, Filter, FirstClass, Node, Not, Operator
 from perdure.filters.paths import Path
-from perdure.space.apply import pair_digest
+from perdure.space.preparing import pair_digest
 from perdure.space.state import DEAD, NO_TIME, SpaceState, seen_metadata
 from perdure.temporal.columns import BEGINNING, FOREVER
 

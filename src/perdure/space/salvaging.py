@@ -25,7 +25,7 @@ from perdure.log.records import (
     decode,
     encode,
 )
-from perdure.space.apply import link_of
+from perdure.space.preparing import link_of
 from perdure.temporal.columns import BEGINNING, begins_at
 from perdure.temporal.links import Link, LinkKind, relinks
 

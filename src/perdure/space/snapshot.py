@@ -22,8 +22,8 @@ from perdure.log.records import (
     ReceiptRecord,
     SpaceRecord,
 )
-from perdure.space.apply import link_of
 from perdure.space.idmap import IdMap
+from perdure.space.preparing import link_of
 from perdure.space.state import Labels, Receipt, SpaceState
 from perdure.temporal.links import LinkKind, against_order
 

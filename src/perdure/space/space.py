@@ -21,12 +21,13 @@ from perdure.log.protocol import EMPTY, Batch, Entry, Head, Log
 from perdure.log.records import FactRecord, GoneRecord, Record, RemovalRecord, SpaceRecord, decode, encode
 from perdure.model.namespace import Namespace
 from perdure.space import snapshot
-from perdure.space.apply import Prepared, apply_all, metadata_pairs, place_of, prepare
+from perdure.space.apply import apply_all
 from perdure.space.draft import Deferred, Draft, StateBase
 from perdure.space.facts import FactReader
 from perdure.space.idmap import id_hash
 from perdure.space.locks import SharedLock
 from perdure.space.names import hashed_name
+from perdure.space.preparing import Prepared, metadata_pairs, place_of, prepare
 from perdure.space.requests import Request, fail_all
 from perdure.space.settings import Settings, refuse_others, settings_of
 from perdure.space.state import SpaceState, new_state

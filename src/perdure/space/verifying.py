@@ -31,9 +31,10 @@ from perdure.log.records import (
 from perdure.model.finding import Verified
 from perdure.model.namespace import Namespace
 from perdure.space import snapshot
-from perdure.space.apply import Prepared, apply_all, prepare
+from perdure.space.apply import apply_all
 from perdure.space.comparing import differences
 from perdure.space.names import hashed_name
+from perdure.space.preparing import Prepared, prepare
 from perdure.space.state import SpaceState, new_state
 
 ATTEMPTS = 3  # a space that was purged or erased under every attempt gives up with Busy

@@ -9,8 +9,8 @@ import msgspec
 
 from perdure.base.ids import keyed_hash
 from perdure.log.records import AnnotationRecord, EndRecord, FactRecord, LinkRecord, VectorRecord
-from perdure.space.apply import link_of
 from perdure.space.draft import Draft, StateBase
+from perdure.space.preparing import link_of
 from perdure.space.state import VECTOR_ITEM, Receipt
 from perdure.temporal.columns import begins_at
 from perdure.temporal.links import Link

@@ -29,8 +29,8 @@ from perdure.log.records import (
 )
 from perdure.planning.blocks import refuse_among, refuse_blocked
 from perdure.planning.vectors import find_other_model
-from perdure.space.apply import link_of
 from perdure.space.draft import Draft
+from perdure.space.preparing import link_of
 from perdure.space.state import TOLD, VECTOR_ITEM
 from perdure.temporal.links import Link, closes_cycle
 from perdure.transfer.book import Book

@@ -11,11 +11,11 @@ from perdure.errors import Conflict
 from perdure.log.protocol import Log
 from perdure.log.records import FactRecord, HideRecord, SpaceRecord, encode
 from perdure.model.namespace import Namespace
-from perdure.space.apply import units_of
 from perdure.space.draft import Draft, StateBase
 from perdure.space.facts import FactReader
 from perdure.space.idmap import id_hash
 from perdure.space.names import hashed_name
+from perdure.space.preparing import units_of
 from perdure.space.settings import Settings
 from perdure.space.space import Space
 from perdure.space.state import SpaceState
