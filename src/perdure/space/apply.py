@@ -33,6 +33,7 @@ from perdure.log.records import (
     UseRecord,
     VectorRecord,
 )
+from perdure.space.idmap import id_hash
 from perdure.space.preparing import Prepared, link_of, metadata_pairs
 from perdure.space.state import DEAD, HIDDEN, LIVE, NO_TIME, NOWHERE, VECTOR_ITEM, Receipt, SpaceState
 from perdure.temporal.columns import BEGINNING, FOREVER, RETRACTED
