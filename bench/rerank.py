@@ -143,6 +143,7 @@ def main() -> int:
     parser.add_argument(
         "--model", type=Path, required=True, help="a folder with the files of all-MiniLM-L6-v2"
     )
+    parser.add_argument("--sets", nargs="+", choices=SETS, default=SETS, help="which to run; all by default")
     parser.add_argument(
         "--cache", type=Path, help="a folder to keep the texts' vectors in; they tell the texts"
     )
