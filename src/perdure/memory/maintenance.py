@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
+from perdure.base.instants import find_millis
 from perdure.contract import limits
 from perdure.errors import InvalidRequest
 from perdure.lexical.profile import Profile
@@ -29,14 +30,17 @@ from perdure.policies.forgetting import (
     KeepAll,
     MaxFacts,
     SupersededFor,
+    Superseder,
     reads_content,
 )
-from perdure.search.hydration import metadata_of
+from perdure.search.hydration import metadata_of, source_of
 from perdure.search.standing import standing
 from perdure.space.draft import Draft
-from perdure.space.state import NO_TIME
+from perdure.space.state import NO_TIME, SpaceState
 from perdure.temporal.columns import BEGINNING, FOREVER
-from perdure.temporal.links import Link, LinkKind
+from perdure.temporal.links import Link, LinkKind, closes_cycle, effective_time
+
+ITSELF = FOREVER  # in place of an instant: from where the superseding fact takes effect
 
 # They hand back ids without looking at them, so a fact's number stands in and no record is read.
 ID_BLIND = (KeepAll, ExpiredFor, SupersededFor, MaxFacts, NoConsolidation)
@@ -62,6 +66,7 @@ def shown_facts(draft: Draft, policy: object) -> tuple[FactSummary, ...]:
                 "text": record.text,
                 "entities": state.entities_of.get(number, ()),
                 "metadata": metadata_of(state, number, record),
+                "source": None if record.source is None else source_of(record.source),
             }
         facts.append(_summary(draft, number, record.id, **content))
     return tuple(facts)
@@ -85,9 +90,18 @@ def _summary(draft: Draft, number: int, id_: str, **content: Any) -> FactSummary
         valid_from=_told(times.valid_from, BEGINNING),
         valid_to=_told(times.valid_to, FOREVER),
         superseded_since=_told(times.superseded_from, FOREVER),
+        superseders=_superseders(state, number),
         linked=bool(state.above(number) or state.below(number)),
         **content,
     )
+
+
+def _superseders(state: SpaceState, number: int) -> tuple[Superseder, ...]:
+    links = state.above(number)
+    if not links:
+        return ()
+    found = [(effective_time(link, state), link.newer) for link in links if state.is_live(link.newer)]
+    return tuple(Superseder(newer, since) for since, newer in sorted(found))
 
 
 def _told(time: int, absent: int) -> int | None:
@@ -145,6 +159,8 @@ class _Member:
     telling: Telling
     sources: tuple[int, ...]
     removes: bool
+    keeps_vector: bool
+    end: Superseder | None  # what supersedes the new fact, and from when on
 
 
 def plan_consolidate(draft: Draft, rules: ConsolidateRules, keyed: Keyed) -> tuple[Consolidated, bool]:
@@ -213,10 +229,37 @@ def _checked_member(item: object, numbers: Mapping[str, int], rules: Consolidate
         valid_from=item.valid_from,
         valid_to=item.valid_to,
         supersedes=sources,
+        tags=item.tags,
+        kind=item.kind,
+        importance=item.importance,
+        pinned=item.pinned,
+        source=item.source,
     )
     telling = telling_of(fact, rules.profile, rules.extractor)
     removes = checks.checked_flag(item.remove_sources, "remove_sources")
-    return _Member(telling, tuple(sorted(numbers[id_] for id_ in sources)), removes)
+    members = tuple(sorted(numbers[id_] for id_ in sources))
+    keeps = checks.checked_flag(item.keeps_vector, "keeps_vector")
+    return _Member(telling, members, removes, keeps, _checked_end(item, members, numbers))
+
+
+def _checked_end(
+    item: Consolidation, sources: tuple[int, ...], numbers: Mapping[str, int]
+) -> Superseder | None:
+    told = item.superseded_by
+    since = find_millis(item.superseded_from, field="superseded_from")
+    if told is None:
+        if since is not None:
+            raise InvalidRequest(
+                "superseded_from goes with superseded_by: give both", field="superseded_from"
+            )
+        return None
+    number = numbers.get(told) if isinstance(told, str) else None
+    if number is None or number in sources:
+        raise InvalidRequest(
+            "superseded_by must be the id of a fact that the policy was shown and that is none of the sources",
+            field="superseded_by",
+        )
+    return Superseder(number, ITSELF if since is None else since)
 
 
 def _checked_sources(value: object, numbers: Mapping[str, int]) -> list[str]:
@@ -262,7 +305,28 @@ def _add(draft: Draft, member: _Member) -> tuple[int, bool]:
     for source in member.sources:
         # Not told: what replaces a source under its id is another fact, which nobody has merged.
         draft.add_link(Link(number, source, LinkKind.SUPERSEDES, None, draft.now))
+    if member.end is not None:
+        _supersede(draft, member.end, number)
+    if member.keeps_vector:
+        _take_vector(draft, member.sources, number)
     return number, True
+
+
+def _take_vector(draft: Draft, sources: Sequence[int], number: int) -> None:
+    for source in sources:
+        vector = draft.vector(source, 0)
+        if vector is not None:
+            draft.add(msgspec.structs.replace(vector, number=number, recorded_at=draft.now))
+            return
+
+
+def _supersede(draft: Draft, end: Superseder, number: int) -> None:
+    if closes_cycle(end.number, number, draft):
+        raise InvalidRequest(
+            "superseded_by would make a fact supersede itself through others", field="superseded_by"
+        )
+    since = None if end.since in (ITSELF, draft.eff(end.number)) else end.since
+    draft.add_link(Link(end.number, number, LinkKind.SUPERSEDES, since, draft.now))
 
 
 def _ancestry(draft: Draft, sources: Iterable[int]) -> tuple[int, ...]:

@@ -8,6 +8,7 @@ from perdure.policies.admission import (
     find_refusal,
 )
 from perdure.policies.consolidation import Consolidation, ConsolidationPolicy, NoConsolidation
+from perdure.policies.duplicates import CollapseDuplicates
 from perdure.policies.extraction import EntityExtractor
 from perdure.policies.forgetting import (
     ExpiredFor,
@@ -16,6 +17,7 @@ from perdure.policies.forgetting import (
     KeepAll,
     MaxFacts,
     SupersededFor,
+    Superseder,
     reads_content,
 )
 from perdure.policies.observers import MemoryObserver
@@ -47,6 +49,7 @@ __all__ = [
     "AdmitAll",
     "Arrival",
     "Basis",
+    "CollapseDuplicates",
     "Consolidation",
     "ConsolidationPolicy",
     "Decision",
@@ -73,6 +76,7 @@ __all__ = [
     "SlotFact",
     "StandardAdmission",
     "SupersededFor",
+    "Superseder",
     "SupersessionDecision",
     "SupersessionPolicy",
     "age",

@@ -9,6 +9,7 @@ from typing import Any, Generic, TypeVar
 from perdure.errors import InvalidRequest
 from perdure.policies.admission import AdmissionPolicy, AdmitAll, StandardAdmission
 from perdure.policies.consolidation import ConsolidationPolicy, NoConsolidation
+from perdure.policies.duplicates import CollapseDuplicates
 from perdure.policies.forgetting import ExpiredFor, ForgettingPolicy, KeepAll, MaxFacts, SupersededFor
 from perdure.policies.parameters import OneOf, Parameter, listed
 from perdure.policies.pruning import Prune
@@ -171,7 +172,9 @@ FORGETTING: Choice[ForgettingPolicy] = Choice(
     },
     methods=("select",),
 )
-CONSOLIDATION: Choice[ConsolidationPolicy] = Choice({"none": NoConsolidation}, methods=("plan",))
+CONSOLIDATION: Choice[ConsolidationPolicy] = Choice(
+    {"none": NoConsolidation, "collapse-duplicates": CollapseDuplicates}, methods=("plan",)
+)
 ADMISSION: Choice[AdmissionPolicy] = Choice(
     {"none": AdmitAll, "standard": StandardAdmission}, methods=("decide",)
 )

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
+from perdure.model.fact import Source
 from perdure.model.status import Status
 from perdure.policies.parameters import Parameter, Whole, set_checked
 
@@ -18,9 +19,10 @@ class FactSummary:
 
     Hidden facts and plain documents are not shown to policies. `status` is at now. `valid_to` counts
     ends told later; a retracted fact's lies before every instant. `superseded_since` is the earliest
-    effective time among the links that supersede it, which may lie ahead. `linked` says whether any
-    supersession link touches it. `text`, `entities` and `metadata` are empty where the policy says
-    that it does not read them (see `reads_content`). `repr()` shows no text.
+    effective time among the links that supersede it, which may lie ahead; `superseders` are all visible
+    facts that do, by (since, number). `linked` says whether any supersession link touches it. `text`,
+    `entities`, `metadata` and `source` are empty where the policy says that it does not read them (see
+    `reads_content`). `repr()` shows no text.
     """
 
     id: str = field(repr=False)
@@ -40,7 +42,16 @@ class FactSummary:
     valid_from: int | None = None
     valid_to: int | None = None
     superseded_since: int | None = None
+    superseders: tuple[Superseder, ...] = ()
+    source: Source | None = field(default=None, repr=False)
     linked: bool = False
+
+
+class Superseder(NamedTuple):
+    """A visible fact that supersedes another, by its number, and from when on it does."""
+
+    number: int
+    since: int
 
 
 class ForgettingPolicy(Protocol):

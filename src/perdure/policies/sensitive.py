@@ -192,6 +192,11 @@ def _is_told(match: re.Match[str]) -> bool:
         least = 4 if match["numbered"].lower().startswith(("pin", "пин", "tan")) else 3
         is_number = digits == len(value.replace("-", ""))
         return bool(is_number and digits >= least)
+    return _is_said(match, value)
+
+
+def _is_said(match: re.Match[str], value: str) -> bool:
+    """Whether what follows the word for a secret is one, by how they are joined."""
     join = match["join"]
     if match["quote"] and len(value) >= 3:
         return bool(join.strip())
