@@ -23,6 +23,7 @@ from perdure.model.replies import Erased, PurgeReceipt
 from perdure.opening import Backend, Durability, KeyForm, Opening, check_timeout, open_log
 from perdure.planning.certificates import certify_purge, conclude, contradictions
 from perdure.planning.checks import checked_count, checked_flag
+from perdure.planning.embedding import Embedding
 from perdure.planning.erasing import erase_spaces, named_spaces, survey_spaces
 from perdure.search.query import Budget
 from perdure.space.purging import purge_store, rewritten
@@ -176,6 +177,7 @@ class Store:
             budget,
             replace_facts=chosen.on_id_conflict == "replace",
             receipt_days=chosen.receipt_days,
+            embedding=Embedding(chosen.embedder_object, chosen.embedding_dimension),
         )
 
     def spaces(self) -> list[Namespace]:

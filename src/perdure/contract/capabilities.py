@@ -40,7 +40,7 @@ class Features(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     history: bool = True
     purge: bool = True
     consolidation: bool = True
-    embeddings: bool = False
+    embeddings: bool = True
     embedding_dimension: int | None = None
     encryption: bool = True
     conversation: bool = False
@@ -58,7 +58,9 @@ class Capabilities(msgspec.Struct, frozen=True, rename="camel"):
     features: Features
 
 
-def capabilities(contract_version: int, analysis_profile: str) -> Capabilities:
+def capabilities(
+    contract_version: int, analysis_profile: str, *, dimension: int | None, model: str | None
+) -> Capabilities:
     """Return the capabilities for a contract version; raises InvalidRequest for one we do not speak."""
     if type(contract_version) is not int or contract_version != CONTRACT_VERSION:
         told = (
@@ -70,4 +72,9 @@ def capabilities(contract_version: int, analysis_profile: str) -> Capabilities:
             f"contract_version must be {CONTRACT_VERSION}, the one that this build speaks, got {told}",
             field="contract_version",
         )
-    return Capabilities(CONTRACT_VERSION, PROFILE, OPERATIONS, Features(analysis_profile=analysis_profile))
+    return Capabilities(
+        CONTRACT_VERSION,
+        PROFILE,
+        OPERATIONS,
+        Features(analysis_profile=analysis_profile, embedding_dimension=dimension, embedder_model=model),
+    )

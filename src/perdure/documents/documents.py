@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -18,12 +18,15 @@ from perdure.model.document import Deleted, Document, DocumentHit, Put
 from perdure.model.replies import Page
 from perdure.planning import checks
 from perdure.planning.certificates import Removed, conclude
-from perdure.planning.questions import checked_filter, checked_query
+from perdure.planning.embedding import Embedding
+from perdure.planning.questions import checked_filter
 from perdure.planning.receipts import Keyed
-from perdure.search.query import Budget
+from perdure.search.modes import Modes, resolved_fusion
+from perdure.search.query import OPEN, Budget, Question, Scope
 from perdure.space.space import Space
 
 K_DEFAULT = 10
+NO_EMBEDDING = Embedding(None, None)
 
 
 class Documents:
@@ -36,10 +39,17 @@ class Documents:
     """
 
     def __init__(
-        self, space: Space, budget: Budget, *, replace_facts: bool, receipt_days: int = limits.RECEIPT_DAYS
+        self,
+        space: Space,
+        budget: Budget,
+        *,
+        replace_facts: bool,
+        receipt_days: int = limits.RECEIPT_DAYS,
+        embedding: Embedding = NO_EMBEDDING,
     ) -> None:
         self._space, self._replace_facts, self._receipt_days = space, replace_facts, receipt_days
-        self._reading = Reading(space, budget)
+        self._embedding, self._modes = embedding, Modes(embedding.embedder, embedding.dimension)
+        self._budget, self._reading = budget, Reading(space, budget)
 
     @property
     def index(self) -> DocumentIndex:
@@ -52,6 +62,7 @@ class Documents:
         text: str,
         *,
         metadata: Mapping[str, Any] | None = None,
+        embedding: Sequence[float] | Sequence[Sequence[float]] | None = None,
         if_version: int | None = None,
         idempotency_key: str | None = None,
     ) -> Put:
@@ -65,6 +76,8 @@ class Documents:
             text: at least a word, at most 1,048,576 bytes; stored byte for byte. A long one is found by its
                 units: pieces of at most 4,096 words and 65,536 bytes, cut between words.
             metadata: a JSON object of the caller's; replaced whole.
+            embedding: the vector of the text, or a list of one for each unit of a long one; by the configuration's
+                embedder when absent. Where that fails the text is stored without, and `reason` says so.
             if_version: only if the id is at this version; 0: only if it is free. None: in any case. A hidden
                 document still holds its id.
             idempotency_key: a retry under the same key gives the first answer, for as long as what it
@@ -79,7 +92,7 @@ class Documents:
             Busy, StorageFull, Unavailable: nothing was stored.
         """
         wanted, key = checked_version(if_version), checks.checked_idempotency_key(idempotency_key)
-        content = content_of(id, text, metadata, self._space.profile)
+        content = content_of((id, text, metadata, embedding), self._space.profile, self._embedding)
         request = b"" if key is None else _at_version(wanted) + content.identity()
         keyed = Keyed("put", key, request, self._receipt_days)
         reply = self._space.write(
@@ -133,7 +146,15 @@ class Documents:
         return self._reading.get(checked_id(id))
 
     def search(
-        self, query: str, *, k: int | None = None, filter: Mapping[str, Any] | None = None
+        self,
+        query: str,
+        *,
+        k: int | None = None,
+        filter: Mapping[str, Any] | None = None,
+        mode: str | None = None,
+        embedding: Sequence[float] | None = None,
+        fusion: str | None = None,
+        weights: Mapping[str, float] | None = None,
     ) -> list[DocumentHit]:
         """Return the k documents that match best, best first, each by its best unit; ties by arrival.
 
@@ -141,17 +162,37 @@ class Documents:
             query: words to find; no syntax, every character is text.
             k: 1 to 1,000 documents, 10 when absent.
             filter: only documents that match; the grammar is that of `Memory.recall`.
+            mode, embedding, fusion, weights: as in `Memory.recall`.
 
         Returns:
-            For each the text and the index of its best unit (of equal ones the first). Scores are BM25's,
-            at least 0, and those that an undated recall gives.
+            For each the text and the index of its best unit (of equal ones the first). Scores are those that an
+            undated recall gives, BM25's by words alone, at least 0.
 
         Raises:
             InvalidRequest: a malformed option, or a blank query. QueryLimit: the budget is too small.
         """
-        asked = checked_query(query)
+        told = {"mode": mode, "embedding": embedding, "fusion": fusion, "weights": weights}
+        told = {name: value for name, value in told.items() if value is not None}
+        kind, vector, model, query = self._modes.resolved(query, told)
         count = K_DEFAULT if k is None else checks.checked_count(k, "k", 1, limits.K_MAX)
-        return self._reading.search(asked, count, _checked_filter(filter))
+        wanted = _checked_filter(filter)
+        return self._reading.search(
+            Question(
+                text=query,
+                k=count,
+                as_of=0,
+                known_at=None,
+                history="all",
+                scope=OPEN if wanted is None else Scope(filter=wanted),
+                min_score=None,
+                candidate_limit=max(limits.CANDIDATES_DEFAULT, count),
+                budget=self._budget,
+                mode=kind,
+                vector=vector,
+                model=model,
+                fusion=resolved_fusion(told, kind),
+            )
+        )
 
     def list(
         self,

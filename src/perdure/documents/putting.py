@@ -18,8 +18,10 @@ from perdure.model.status import Status
 from perdure.planning import checks
 from perdure.planning.blocks import refuse_blocked
 from perdure.planning.certificates import Removed
+from perdure.planning.embedding import NO_VECTORS, Embedding, Vectors
 from perdure.planning.receipts import Keyed
 from perdure.planning.removing import remove, remove_certified
+from perdure.planning.vectors import add_vectors, same_embedding
 from perdure.space.draft import Draft
 from perdure.space.preparing import units_of
 
@@ -36,6 +38,7 @@ class Content:
     metadata: bytes | None
     cuts: tuple[int, ...]
     units: tuple[list[str], ...]
+    vectors: Vectors = NO_VECTORS
 
     def record(self, number: int, version: int, now: int) -> FactRecord:
         return FactRecord(
@@ -49,24 +52,31 @@ class Content:
             draft.is_live(number)
             and stored.text == self.text
             and _canonical(stored.metadata) == _canonical(self.metadata)
+            and same_embedding(draft, number, self.vectors.told)
         )
 
     def identity(self) -> bytes:
         """Return all that was told, as bytes: what tells one request from another."""
-        return b"\0".join((self.id.encode(), _canonical(self.metadata), self.text.encode()))
+        told = (self.id.encode(), _canonical(self.metadata), self.text.encode())
+        return b"\0".join((*told, *self.vectors.told))
 
 
-def content_of(id_: str, text: str, metadata: Mapping[str, Any] | None, profile: Profile) -> Content:
-    """Return the document checked against every limit.
+def content_of(
+    told: tuple[str, str, Mapping[str, Any] | None, Any], profile: Profile, embedding: Embedding
+) -> Content:
+    """Return the document (id, text, metadata, embedding) checked against every limit, with its vectors.
 
     Raises:
         InvalidRequest: naming the field.
     """
-    id_, text = checked_id(id_), _checked_document_text(text)
-    told = checks.json_bytes(checks.checked_metadata(metadata))
+    id_, text = checked_id(told[0]), _checked_document_text(told[1])
+    metadata = checks.json_bytes(checks.checked_metadata(told[2]))
     cuts = cuts_of(text)
     units = units_of(FactRecord(0, id_, text, 0, cuts=cuts))
-    return Content(id_, text, told, cuts, tuple(profile.document_terms(unit) for unit in units))
+    vectors = embedding.told_units(told[3], len(units))
+    if not vectors.units:
+        vectors = embedding.of_units(units)
+    return Content(id_, text, metadata, cuts, tuple(map(profile.document_terms, units)), vectors)
 
 
 def checked_version(value: int | None) -> int | None:
@@ -102,8 +112,9 @@ def plan_put(
         remove(draft, [number], replaced=True)
     added = draft.next_number
     draft.add_fact(content.record(added, version + 1, draft.now), content.units)
+    add_vectors(draft, added, content.vectors.units, content.vectors.model)
     _keep(draft, keyed, added, outcome)
-    return Put(content.id, outcome, version + 1)
+    return Put(content.id, outcome, version + 1, reason=content.vectors.reason)
 
 
 class PlannedDelete(NamedTuple):

@@ -12,11 +12,14 @@ from perdure.filters.grammar import Filter
 from perdure.log.records import FactRecord
 from perdure.model.document import Document, DocumentHit
 from perdure.model.replies import Page
+from perdure.policies.recency import NoRecency
+from perdure.policies.relevance import ScoreOrder
 from perdure.search.cursors import CursorCodec
-from perdure.search.eligibility import eligibility, numbers_in, spend_work
+from perdure.search.eligibility import numbers_in, spend_work
 from perdure.search.hydration import metadata_of
-from perdure.search.pipeline import best_units
-from perdure.search.query import OPEN, Budget, Question, Scope
+from perdure.search.pipeline import rank
+from perdure.search.query import OPEN, Budget, Question, Scope, Weighing
+from perdure.search.semantic import check_vector
 from perdure.space.facts import FactReader
 from perdure.space.filtering import rows_visited
 from perdure.space.idmap import id_digest, id_hash
@@ -24,6 +27,7 @@ from perdure.space.preparing import units_of
 from perdure.space.space import Space
 from perdure.space.state import SpaceState
 
+AS_FOUND = Weighing(NoRecency(), ScoreOrder(), 1.0)
 READ_TOGETHER = 64  # records that a listing holds at once while it sorts ids: at most 64 MiB of text
 
 
@@ -44,25 +48,14 @@ class Reading:
 
         return self._space.read(work)
 
-    def search(self, query: str, k: int, filter_: Filter | None) -> list[DocumentHit]:
+    def search(self, question: Question) -> list[DocumentHit]:
         def work(state: SpaceState, reader: FactReader) -> list[DocumentHit]:
-            question = Question(
-                text=query,
-                k=k,
-                as_of=0,
-                known_at=None,
-                history="all",
-                scope=_scope(filter_),
-                min_score=None,
-                candidate_limit=k,
-                budget=self._budget,
-            )
-            eligible = eligibility(state, question, self._secret)
-            found = best_units(state, state.profile.query_terms(query), k, eligible, question)
-            records = reader.get_many(state, [number for number, _, _ in found])
+            check_vector(state, question)
+            found = rank(state, reader, question, AS_FOUND, self._secret)
+            records = reader.get_many(state, [one.number for one in found])
             return [
-                _hit(state, record, row - number, score)
-                for record, (number, row, score) in zip(records, found, strict=True)
+                _hit(state, record, one.row - one.number, one.score)
+                for record, one in zip(records, found, strict=True)
             ]
 
         return self._space.read(work)

@@ -33,14 +33,14 @@ from perdure.memory.listing import Listing
 from perdure.memory.maintenance import ConsolidateRules, plan_consolidate, policy_scope
 from perdure.memory.notifying import Notifier
 from perdure.memory.reading import Reading
-from perdure.memory.reindexing import reindex_space
+from perdure.memory.reindexing import embed_missing, reindex_space
 from perdure.memory.remembering import RememberRules, plan_remember, reply_of
 from perdure.memory.scopes import Scope, scope_of
 from perdure.memory.telling import Telling, identity_bytes, telling_of, with_vectors
 from perdure.model.fact import Fact, Source
 from perdure.model.hit import Explanation, Hit
 from perdure.model.inputs import NewFact, RecallOptions
-from perdure.model.replies import Changes, Consolidated, Forgotten, Page, Reindexed, Remembered
+from perdure.model.replies import Changes, Consolidated, Embedded, Forgotten, Page, Reindexed, Remembered
 from perdure.planning import checks
 from perdure.planning.embedding import Embedding
 from perdure.planning.receipts import Keyed
@@ -571,6 +571,7 @@ class Memory:
         profile: str | None = None,
         k1: float | None = None,
         b: float | None = None,
+        embeddings: bool | None = False,
         progress: Progress | None = None,
     ) -> Reindexed:
         """Analyse all texts of this space anew, under other settings; None leaves a setting as it is.
@@ -581,18 +582,44 @@ class Memory:
 
         Args:
             profile: as in `MemoryConfig`, and so are k1 and b.
+            embeddings: drop the vectors that an embedder made, and embed every text with the configuration's. Those
+                that callers gave stay. When embedding fails, `embed_missing` goes on later.
             progress: told the records that were read so far, of all.
 
         Raises:
-            InvalidRequest: a setting is wrong, or none is given.
+            InvalidRequest: a setting is wrong, or none is given, or there is no embedder.
             Busy, StorageFull, Corrupt, Unavailable: nothing was changed.
         """
         self._notifier.refuse_inside()
-        return reindex_space(self._space, {"profile": profile, "k1": k1, "b": b}, progress)
+        told = {"profile": profile, "k1": k1, "b": b}
+        again = checks.checked_flag(embeddings, "embeddings")
+        return reindex_space(self._space, told, progress, embedder=self._embedding.embedder, embeddings=again)
+
+    def embed_missing(self, *, limit: int | None = None, progress: Progress | None = None) -> Embedded:
+        """Embed the facts and documents of this space that have no vector, oldest first, in small transactions.
+
+        Args:
+            limit: at most as many texts; all when absent.
+            progress: told how many of how many are done.
+
+        Raises:
+            InvalidRequest: there is no embedder, or another model made the space's vectors.
+            What the embedder raises; what was embedded before is stored, and the same call goes on.
+        """
+        self._notifier.refuse_inside()
+        most = None if limit is None else checks.checked_count(limit, "limit", 1, BATCH_MAX)
+        return embed_missing(self._space, self._embedding.embedder, most, progress)
 
     def capabilities(self, contract_version: int = 1) -> Capabilities:
         """Return what this memory offers. Raises InvalidRequest for a contract version it does not speak."""
-        return capabilities(contract_version, self._space.read(lambda state, _: state.profile.name))
+        name, dimension = self._space.read(lambda state, _: (state.profile.name, state.dimension))
+        embedder, told = self._embedding.embedder, self.config.embedding_dimension
+        return capabilities(
+            contract_version,
+            name,
+            dimension=dimension or told or (None if embedder is None else embedder.dimension),
+            model=None if embedder is None else embedder.model,
+        )
 
     def close(self) -> None:
         """Close the store if this memory opened it. Idempotent."""

@@ -1,29 +1,126 @@
-"""Changing how a space's texts are analysed and how its matches are weighed, checked and answered."""
+"""Changing how a space's texts are analysed, weighed and embedded; embedding what has no vector yet."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from perdure.embedders.protocol import Embedder, checked_vectors
 from perdure.errors import InvalidRequest
 from perdure.log.protocol import Progress
 from perdure.memory.config import MemoryConfig
-from perdure.model.replies import Reindexed
+from perdure.model.replies import Embedded, Reindexed
+from perdure.planning.vectors import add_vector, find_other_model, refuse_other_model
+from perdure.space.draft import Draft
+from perdure.space.facts import FactReader
+from perdure.space.preparing import units_of
 from perdure.space.reindexing import reindex
 from perdure.space.space import Space
+from perdure.space.state import SpaceState
+
+BATCH = 256  # texts that are embedded and stored together
+
+Unit = tuple[int, int, str]  # number, unit, text
 
 
-def reindex_space(space: Space, told: dict[str, Any], progress: Progress | None) -> Reindexed:
-    """Give the space those of the settings profile, k1 and b that are not None.
+def reindex_space(
+    space: Space,
+    told: dict[str, Any],
+    progress: Progress | None,
+    *,
+    embedder: Embedder | None,
+    embeddings: bool,
+) -> Reindexed:
+    """Give the space those of the settings profile, k1 and b that are not None; embed it anew if asked for.
 
     Raises:
-        InvalidRequest: a setting is wrong, or none is told.
+        InvalidRequest: a setting is wrong, or nothing is asked for, or there is no embedder.
     """
     checked = {
         name: MemoryConfig.PARAMETERS[name].checked(value, field=name)
         for name, value in told.items()
         if value is not None
     }
-    if not checked:
-        raise InvalidRequest("reindex changes a setting: name a profile, k1 or b", field="profile")
-    done = reindex(space, checked, progress)
-    return Reindexed(*done.settings, changed=done.changed, pending=done.pending)
+    if not checked and not embeddings:
+        raise InvalidRequest(
+            "reindex changes something: name a profile, k1 or b, or embeddings=True", field="profile"
+        )
+    if embeddings:
+        _needed(embedder)
+    done = reindex(space, checked, progress, drop_vectors=embeddings)
+    embedded = embed_missing(space, embedder, None, progress).embedded if embeddings else 0
+    return Reindexed(*done.settings, changed=done.changed, pending=done.pending, embedded=embedded)
+
+
+def embed_missing(
+    space: Space, embedder: Embedder | None, limit: int | None, progress: Progress | None
+) -> Embedded:
+    """Embed the live units that have no vector, in order of arrival, in transactions of 256.
+
+    Raises:
+        InvalidRequest: there is no embedder, or the space's vectors are another model's.
+        What the embedder raises; what was embedded before is stored.
+    """
+    wanted = _needed(embedder)
+    done = without = 0
+    after = -1
+    total = space.read(lambda state, _: _missing_count(state))
+    while limit is None or done < limit:
+        size = BATCH if limit is None else min(BATCH, limit - done)
+        units = space.read(lambda state, reader: _missing(state, reader, after, size))  # noqa: B023 - at once
+        if not units:
+            break
+        after = units[-1][0] + units[-1][1]
+        found = checked_vectors(
+            wanted.embed_documents([text for _, _, text in units]),
+            count=len(units),
+            dimension=wanted.dimension,
+            model=wanted.model,
+        )
+        vectors = [row.astype("<f4").tobytes() if row.any() else b"" for row in found]
+        done += space.write(lambda draft: _plan(draft, units, vectors, wanted.model))  # noqa: B023 - at once
+        without += vectors.count(b"")
+        if progress is not None:
+            progress(min(done + without, total), total)
+    return Embedded(done, space.read(lambda state, _: _missing_count(state)))
+
+
+def _needed(embedder: Embedder | None) -> Embedder:
+    if embedder is None:
+        raise InvalidRequest(
+            "there is no embedder to embed with: set embedder in the configuration", field="embedder"
+        )
+    return embedder
+
+
+def _missing_count(state: SpaceState) -> int:
+    return sum(1 for number, seq in zip(state.presence, state.vector_seqs, strict=True) if number and not seq)
+
+
+def _missing(state: SpaceState, reader: FactReader, after: int, size: int) -> list[Unit]:
+    rows: list[int] = []
+    for row in range(after + 1, state.next_number):
+        if state.presence[row] and not state.vector_seqs[row]:
+            rows.append(row)
+            if len(rows) == size:
+                break
+    owners = [state.unit_owner.get(row, row) for row in rows]
+    records = reader.get_many(state, owners)
+    return [
+        (number, row - number, units_of(record)[row - number])
+        for row, number, record in zip(rows, owners, records, strict=True)
+    ]
+
+
+def _plan(draft: Draft, units: list[Unit], vectors: list[bytes], model: str) -> int:
+    """Plan the vectors of those that are still there without one; return how many."""
+    refuse_other_model(find_other_model(draft, model), model)
+    added = 0
+    for (number, unit, text), vector in zip(units, vectors, strict=True):
+        # Meanwhile it may have been forgotten, or a purge may have given its number to another.
+        if not vector or not draft.exists(number) or draft.vector(number, unit) is not None:
+            continue
+        held = units_of(draft.fact(number))
+        if unit < len(held) and held[unit] == text:
+            add_vector(draft, number, unit, vector, model)
+            added += 1
+    return added

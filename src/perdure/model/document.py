@@ -41,13 +41,14 @@ class Put(msgspec.Struct, frozen=True):
     """The outcome of a put: `created`, `existing` or `replaced`, with the document's version now.
 
     `pending` is True while something keeps what was replaced from leaving the last file; the next operation on
-    the store finishes it.
+    the store finishes it. `reason` says what else there is to know, such as that no embedding could be made.
     """
 
     id: str
     outcome: str
     version: int
     pending: bool = False
+    reason: str | None = None
 
 
 class Deleted(msgspec.Struct, frozen=True):

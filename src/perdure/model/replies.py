@@ -85,7 +85,7 @@ class Reindexed(msgspec.Struct, frozen=True):
     """The receipt of a reindexing: the settings that the space has now.
 
     `changed` is False where it had them before, or holds nothing that could be rewritten. `pending` as in
-    `PurgeReceipt`.
+    `PurgeReceipt`. `embedded` counts the texts that were embedded anew.
     """
 
     profile: str
@@ -93,6 +93,17 @@ class Reindexed(msgspec.Struct, frozen=True):
     b: float
     changed: bool
     pending: bool
+    embedded: int = 0
+
+
+class Embedded(msgspec.Struct, frozen=True):
+    """The receipt of embedding what had no vector: how many texts got one, and how many have none still.
+
+    Those hold nothing that the model knows, or lie beyond the limit.
+    """
+
+    embedded: int
+    missing: int
 
 
 class Consolidated(msgspec.Struct, frozen=True):

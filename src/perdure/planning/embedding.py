@@ -36,13 +36,13 @@ class Embedding:
     """Where a memory's vectors come from."""
 
     def __init__(self, embedder: Embedder | None, dimension: int | None) -> None:
-        self.embedder, self._dimension = embedder, dimension
+        self.embedder, self.dimension = embedder, dimension
 
     def told(self, value: Any) -> Vectors:
         """Return one vector as the caller gave it; none for None. InvalidRequest names `embedding`."""
         if value is None:
             return NO_VECTORS
-        return Vectors((checks.checked_embedding(value, "embedding", self._dimension),))
+        return Vectors((checks.checked_embedding(value, "embedding", self.dimension),))
 
     def told_units(self, value: Any, units: int) -> Vectors:
         """Return the vectors of a document's units: a list of one a unit, or a single one where it has one unit.
@@ -60,8 +60,15 @@ class Embedding:
         if len(members) != units:
             raise checks.wrong_units(len(members), units)
         return Vectors(
-            tuple(checks.checked_embedding(member, "embedding", self._dimension) for member in members)
+            tuple(checks.checked_embedding(member, "embedding", self.dimension) for member in members)
         )
+
+    def of_units(self, texts: Sequence[str]) -> Vectors:
+        """Return the vectors of a document's units from the embedder, as `made` does."""
+        made = self.made(texts)
+        if not made or any(vectors.reason for vectors in made):
+            return made[0] if made else NO_VECTORS
+        return Vectors(tuple(data for one in made for data in one.units or (b"",)), made[0].model)
 
     def made(self, texts: Sequence[str]) -> list[Vectors]:
         """Return a vector a text from the embedder; where it fails, none, with the reason. Logged, never raised."""

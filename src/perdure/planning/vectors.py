@@ -25,8 +25,13 @@ def add_vectors(draft: Draft, number: int, vectors: Sequence[bytes], model: str)
     """
     for unit, data in enumerate(vectors):
         if data:
-            check_fits(draft, data, model)
-            draft.add(VectorRecord(number, unit, data, model, draft.now))
+            add_vector(draft, number, unit, data, model)
+
+
+def add_vector(draft: Draft, number: int, unit: int, data: bytes, model: str) -> None:
+    """Plan the vector of one unit. Raises as `add_vectors`."""
+    check_fits(draft, data, model)
+    draft.add(VectorRecord(number, unit, data, model, draft.now))
 
 
 def check_fits(draft: Draft, data: bytes, model: str) -> None:

@@ -14,12 +14,13 @@ from typing import Any, NamedTuple
 
 from perdure.errors import Corrupt, PerdureError
 from perdure.log.protocol import Log, Progress, Read, Rewritten
-from perdure.log.records import SpaceRecord, decode, encode
+from perdure.log.records import SpaceRecord, VectorRecord, decode, encode
 from perdure.model.namespace import Namespace
 from perdure.space.folding import fold
 from perdure.space.purging import between_purges
 from perdure.space.settings import Settings, settings_of, with_settings
 from perdure.space.space import Space
+from perdure.space.state import TOLD
 
 
 class Reindexing(NamedTuple):
@@ -30,8 +31,12 @@ class Reindexing(NamedTuple):
     pending: bool
 
 
-def reindex(space: Space, told: dict[str, Any], progress: Progress | None) -> Reindexing:
+def reindex(
+    space: Space, told: dict[str, Any], progress: Progress | None, *, drop_vectors: bool = False
+) -> Reindexing:
     """Give the space the settings that are told, of profile, k1 and b; the others stay.
+
+    `drop_vectors`: leave out the vectors that an embedder made; those that callers gave stay.
 
     Nothing is rewritten where that changes nothing. A space without facts keeps no settings: the next write
     through this handle makes it with these.
@@ -43,10 +48,11 @@ def reindex(space: Space, told: dict[str, Any], progress: Progress | None) -> Re
     space.refuse_planner()
     held = between_purges(space.log, partial(_held, space))
     settings = (held or space.usual)._replace(**told)
-    if held in (None, settings):
+    if held is None or (held == settings and not drop_vectors):
         space.usual = settings
         return Reindexing(settings, changed=False, pending=False)
-    purged = space.log.purge(partial(_rewritten, space.namespace, told), progress)
+    rewritten = partial(_rewritten, space.namespace, told, drop_vectors)
+    purged = space.log.purge(rewritten, progress)
     space.usual = settings
     # The change is made; whatever is in the way of analysing now is told to the next read.
     with suppress(PerdureError):
@@ -69,9 +75,16 @@ def _held(space: Space) -> Settings | None:
     return settings_of(record)
 
 
-def _rewritten(name: Namespace, told: dict[str, Any], number: int, read: Read) -> Iterator[Rewritten]:
+def _rewritten(
+    name: Namespace, told: dict[str, Any], drop_vectors: bool, number: int, read: Read
+) -> Iterator[Rewritten]:
+    ours = False
     for record in fold(number, read):
-        if isinstance(record, SpaceRecord) and Namespace(record.principal, record.scope) == name:
+        if isinstance(record, SpaceRecord):
+            ours = Namespace(record.principal, record.scope) == name
+        if ours and drop_vectors and isinstance(record, VectorRecord) and record.model != TOLD:
+            continue
+        if ours and isinstance(record, SpaceRecord):
             # What others changed since it was looked at stays, unless it is told.
             record = with_settings(record, settings_of(record)._replace(**told))  # noqa: PLW2901
         yield Rewritten(encode(record))
