@@ -17,6 +17,7 @@
 #define CODES_STEP 64            /* a row's codes are padded with zeros to a multiple of this */
 #define STRIDE_MAX (1 << 16)     /* 2^16 * 127^2 is below 2^31, and so is 2^16 * 255 * 127 */
 #define LONG_WORK (1 << 16)      /* numbers from which the interpreter lock is released: it costs a little */
+#define GROUP 32                 /* bounds of which the greatest is given apart: a multiple of TOGETHER */
 #define TOGETHER 4               /* rows that share what is loaded of the query */
 #define FETCH_BYTES 4096         /* how far ahead codes are asked for, or a group of rows where that is more */
 
@@ -101,7 +102,7 @@ typedef struct {
     const int8_t *codes;
     const float *scales, *errors;
     const int64_t *places; /* NULL: places 0, 1, ... of out_count */
-    float *out;
+    float *out, *peaks;
     Py_ssize_t count, out_count;
     Query query;
     double factor, share, rest;
@@ -130,6 +131,7 @@ static void fetch(const Scan *scan, Py_ssize_t from)
 static void run(const Scan *scan)
 {
     Py_ssize_t i, stride = scan->query.stride, ahead = FETCH_BYTES / stride / TOGETHER * TOGETHER + TOGETHER;
+    float peak = 0;
     for (i = 0; i < scan->out_count; i += TOGETHER) {
         const int8_t *row[TOGETHER];
         int32_t product[TOGETHER];
@@ -140,14 +142,18 @@ static void run(const Scan *scan)
         dots(row, &scan->query, product);
         for (each = 0; each < some; each++) {
             int64_t place = place_of(scan, i + each);
-            scan->out[i + each] = (float)(scan->factor * scan->scales[place] * product[each] +
-                                          scan->share * scan->errors[place] + scan->rest);
+            float bound = (float)(scan->factor * scan->scales[place] * product[each] +
+                                  scan->share * scan->errors[place] + scan->rest);
+            scan->out[i + each] = bound;
+            if ((i + each) % GROUP == 0 || bound > peak) peak = bound;
+            scan->peaks[(i + each) / GROUP] = peak;
         }
     }
 }
 
 static const char *fit(Scan *scan, const Py_buffer *codes, const Py_buffer *query, const Py_buffer *scales,
-                       const Py_buffer *errors, const Py_buffer *places, const Py_buffer *out)
+                       const Py_buffer *errors, const Py_buffer *places, const Py_buffer *out,
+                       const Py_buffer *peaks)
 {
     scan->query.stride = query->len;
     if (query->len < CODES_STEP || query->len > STRIDE_MAX || query->len % CODES_STEP)
@@ -158,11 +164,13 @@ static const char *fit(Scan *scan, const Py_buffer *codes, const Py_buffer *quer
     scan->out_count = out->len / 4;
     if (places->obj ? places->len / 8 != scan->out_count : scan->count != scan->out_count)
         return "out must have one bound for each place";
+    if (peaks->len / 4 != (scan->out_count + GROUP - 1) / GROUP) return "peaks must have one for each 32 bounds";
     scan->codes = codes->buf;
     scan->scales = scales->buf;
     scan->errors = errors->buf;
     scan->places = places->obj ? places->buf : NULL;
     scan->out = out->buf;
+    scan->peaks = peaks->buf;
     return NULL;
 }
 
@@ -196,15 +204,15 @@ static int start(Scan *scan, const int8_t *codes)
 static PyObject *scan_upper_bounds(PyObject *Py_UNUSED(module), PyObject *args)
 {
     Scan scan;
-    Py_buffer codes, query, scales, errors, out, places = {0};
+    Py_buffer codes, query, scales, errors, out, peaks, places = {0};
     PyObject *wanted;
     const char *problem;
     int failed = 1;
-    if (!PyArg_ParseTuple(args, "y*y*y*y*Ow*(ddd)", &codes, &query, &scales, &errors, &wanted, &out, &scan.factor,
-                          &scan.share, &scan.rest))
+    if (!PyArg_ParseTuple(args, "y*y*y*y*Ow*w*(ddd)", &codes, &query, &scales, &errors, &wanted, &out, &peaks,
+                          &scan.factor, &scan.share, &scan.rest))
         return NULL;
     if (wanted == Py_None || !PyObject_GetBuffer(wanted, &places, PyBUF_SIMPLE)) {
-        problem = fit(&scan, &codes, &query, &scales, &errors, &places, &out);
+        problem = fit(&scan, &codes, &query, &scales, &errors, &places, &out, &peaks);
         if (problem)
             PyErr_SetString(PyExc_ValueError, problem);
         else
@@ -216,6 +224,7 @@ static PyObject *scan_upper_bounds(PyObject *Py_UNUSED(module), PyObject *args)
     PyBuffer_Release(&scales);
     PyBuffer_Release(&errors);
     PyBuffer_Release(&out);
+    PyBuffer_Release(&peaks);
     if (failed) return NULL;
     Py_RETURN_NONE;
 }
@@ -253,10 +262,13 @@ static double fold(const float *vector, const double *query, Py_ssize_t width, d
 
 static void fold_all(const Products *work)
 {
-    Py_ssize_t i;
-    for (i = 0; i < work->out_count; i++)
+    Py_ssize_t i, at;
+    for (i = 0; i < work->out_count; i++) {
+        const float *next = work->vectors + work->places[i + 1 < work->out_count ? i + 1 : i] * work->dimension;
+        for (at = 0; at < work->dimension; at += 16) FETCH(next + at);
         work->out[i] =
             fold(work->vectors + work->places[i] * work->dimension, work->query, work->dimension, work->room);
+    }
 }
 
 static const char *fit_products(Products *work, const Py_buffer *vectors, const Py_buffer *query,

@@ -11,13 +11,16 @@ def upper_bounds(
     errors: npt.NDArray[Any],
     places: npt.NDArray[Any] | None,
     out: npt.NDArray[Any],
+    peaks: npt.NDArray[Any],
     weights: tuple[float, float, float],
     /,
 ) -> None:
     """Write factor * scale * (codes . query) + share * error + rest to out, for each place or for all.
 
+    The greatest of each 32 of them, one after the other, is written to peaks.
+
     codes: int8, (n, stride); query: int8, (stride,), stride a multiple of 64; scales, errors: float32, at
-    least n; places: int64, below n; out: float32. weights are factor, share and rest. ValueError where they
+    least n; places: int64, below n; out, peaks: float32. weights are factor, share and rest. ValueError where they
     do not fit together. Releases the interpreter lock in a long scan.
     """
 

@@ -35,6 +35,7 @@ CODE_MAX = 127
 CODES_STEP = 64  # the kernel reads as many at once
 DIMENSION_MAX = 1 << 16  # 2^16 * 127^2 is below 2^31
 SLACK = 2e-6  # a bound is a few float32 operations on numbers below 2: some 5e-7
+GROUP = 32  # the kernel has the same number
 NEVER = np.float32(-np.inf)
 
 
@@ -60,6 +61,13 @@ class Columns(NamedTuple):
         self.errors[places] = other.errors
 
 
+class Bounds(NamedTuple):
+    """The bounds of n places, shape (n,), and the greatest of every GROUP of them, shape (ceil(n / GROUP),)."""
+
+    each: Floats
+    peaks: Floats
+
+
 class Sought(NamedTuple):
     """A query made ready: what is multiplied with the rows, and the weights factor, share and rest."""
 
@@ -79,9 +87,9 @@ class Coding(Protocol):
         """Return a query made ready."""
 
     def upper_bounds(
-        self, sought: Sought, vectors: Floats, columns: Columns, places: Places | None, out: Floats
+        self, sought: Sought, vectors: Floats, columns: Columns, places: Places | None, out: Bounds
     ) -> None:
-        """Write the bound of each place, or of all, to out; -inf where the error is."""
+        """Write the bound of each place, or of all, to out, -inf where the error is; and the peaks."""
 
     def products(self, query: Scores, vectors: Floats, places: Places, out: Scores) -> None:
         """Write the folded product of the query, in float64, and the vector at each place to out."""
@@ -115,10 +123,10 @@ class ByteCodes:
         return Sought(numbers, (float(scales[0]), 1.0 + error, error + SLACK))
 
     def upper_bounds(
-        self, sought: Sought, vectors: Floats, columns: Columns, places: Places | None, out: Floats
+        self, sought: Sought, vectors: Floats, columns: Columns, places: Places | None, out: Bounds
     ) -> None:
         kernel.upper_bounds(
-            columns.codes, sought.numbers, columns.scales, columns.errors, places, out, sought.weights
+            columns.codes, sought.numbers, columns.scales, columns.errors, places, *out, sought.weights
         )
 
     def products(self, query: Scores, vectors: Floats, places: Places, out: Scores) -> None:
@@ -151,21 +159,22 @@ class PlainNumbers:
         return Sought((query / np.float64(norm)).astype(np.float32), (1.0, 1.0, self._rest))
 
     def upper_bounds(
-        self, sought: Sought, vectors: Floats, columns: Columns, places: Places | None, out: Floats
+        self, sought: Sought, vectors: Floats, columns: Columns, places: Places | None, out: Bounds
     ) -> None:
-        scales, errors = columns.scales, columns.errors
+        scales, errors, each = columns.scales, columns.errors, out.each
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             # Not a product of BLAS: it would start threads.
             if places is None:
-                np.einsum("ij,j->i", vectors, sought.numbers, out=out)
+                np.einsum("ij,j->i", vectors, sought.numbers, out=each)
             else:
                 scales, errors = scales[places], errors[places]
                 for start in range(0, len(places), self.ROWS_AT_ONCE):
                     part = slice(start, start + self.ROWS_AT_ONCE)
-                    np.einsum("ij,j->i", vectors[places[part]], sought.numbers, out=out[part])
-            out *= scales
-            out += np.float32(sought.weights[2])
-        np.copyto(out, errors, where=np.isinf(errors))
+                    np.einsum("ij,j->i", vectors[places[part]], sought.numbers, out=each[part])
+            each *= scales
+            each += np.float32(sought.weights[2])
+        np.copyto(each, errors, where=np.isinf(errors))
+        np.maximum.reduceat(each, np.arange(0, len(each), GROUP), out=out.peaks)
 
     def products(self, query: Scores, vectors: Floats, places: Places, out: Scores) -> None:
         for start in range(0, len(places), self.ROWS_AT_ONCE):

@@ -27,10 +27,6 @@ class Part(NamedTuple):
         return self.block.used if self.places is None else len(self.places)
 
 
-def every_part(storage: Storage) -> list[Part]:
-    return [Part(block, None) for block in storage.blocks]
-
-
 def eligible_parts(storage: Storage, flags: Flags | None, rows: RowNumbers | None) -> list[Part]:
     """Return the parts that hold the wanted rows; flags are by row number, rows ascending, None means all."""
     if rows is not None:
@@ -41,7 +37,7 @@ def eligible_parts(storage: Storage, flags: Flags | None, rows: RowNumbers | Non
         found = slots[slots != NO_SLOT]
         return [Part(block, places) for block, _, places in storage.by_block(found)]
     if flags is None:
-        return every_part(storage)
+        return [Part(block, None) for block in storage.blocks]
     ended = np.append(flags, np.uint8(0))
     parts = [_flagged(block, ended) for block in storage.blocks]
     return [part for part in parts if part.size]

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from perdure.vectors.coding import DIMENSION_MAX, new_coding
 from perdure.vectors.cosine import Floats, norms
-from perdure.vectors.eligible import Flags, eligible_parts, every_part
+from perdure.vectors.eligible import Flags, Part, eligible_parts
 from perdure.vectors.nearest import Query, Scorer, nearest
 from perdure.vectors.storage import NO_SLOT, ROW_MAX, Block, RowNumbers, Storage
 
@@ -138,10 +138,11 @@ class ExactIndex:
         slots = self._storage.find_slots(numbers)
         if (slots == NO_SLOT).any():
             raise ValueError(f"row {numbers[slots == NO_SLOT][0]} has no vector")
-        order = np.argsort(slots)
         scores = np.empty(len(slots))
-        every = Scorer(self._coding, sought, every_part(self._storage))
-        scores[order] = every.scores(slots[order])[1]  # positions among all places are slots
+        for block, chosen, places in self._storage.by_block(slots):
+            scores[chosen] = Scorer(self._coding, sought, [Part(block, places)]).scores(
+                np.arange(len(places))
+            )[1]
         return [float(score) for score in scores]
 
     def memory_bytes(self) -> int:
@@ -164,7 +165,7 @@ class ExactIndex:
             raise ValueError("query holds a number that is not finite")
         if not vector.any():
             raise ValueError("query is all zero: it has no direction")
-        return Query(np.ascontiguousarray(vector))
+        return Query(self._coding, np.ascontiguousarray(vector))
 
     def _checked_vectors(self, rows: RowNumbers, matrix: Floats) -> Floats:
         vectors = np.asarray(matrix)

@@ -1,7 +1,8 @@
 """Where vectors lie in memory: in blocks of slots, and a table that leads from a row number to its slot.
 
-A slot is taken when a row is first put and freed, overwritten with zeros, when it is erased. Blocks are never
-moved or copied, so growing costs the new block only; each is as large as all before it together, up to a limit.
+A slot is taken when a row is first put and freed, overwritten with zeros, when it is erased. The first block
+doubles until it is as large as a block may be; from then on whole blocks are added, and nothing is copied. So a
+few long scans cover a space, whatever its size.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +20,7 @@ from perdure.vectors.cosine import Floats, Scores
 
 RowNumbers = npt.NDArray[np.int64]
 Slots = npt.NDArray[np.int64]
+Column = npt.NDArray[Any]
 
 ROW_MAX = 2**31 - 2
 """One less than what 32 bits hold, so that the number of rows fits as well."""
@@ -51,6 +54,15 @@ class Block:
     def first_row(self) -> int | None:
         """The row of place 0 if every place p was only ever given to row p more than that; else None."""
         return self._first if self._in_step else None
+
+    def grow(self, size: int) -> None:
+        """Make room for more slots; what was is overwritten, so that an erased vector has no older copy."""
+        self.rows = _grown(self.rows, size, NO_ROW)
+        self.vectors = _grown(self.vectors, size, 0)
+        self.norms = _grown(self.norms, size, 0)
+        codes, scales, errors = self.columns
+        self.columns = Columns(_grown(codes, size, 0), _grown(scales, size, 0), _grown(errors, size, NEVER))
+        self.size = size
 
     def write(self, places: Places, rows: RowNumbers, vectors: Floats, norms: Scores) -> None:
         self.vectors[places] = vectors
@@ -159,10 +171,23 @@ class Storage:
         return slot
 
     def _next_slot(self) -> int:
-        if not self.blocks or self._used == self.blocks[-1].start + self.blocks[-1].size:
-            most = max(BLOCK_NUMBERS_MAX // self.dimension, FIRST_BLOCK_SLOTS)
-            size = min(max(self._used, FIRST_BLOCK_SLOTS), most)
+        most = max(BLOCK_NUMBERS_MAX // self.dimension, FIRST_BLOCK_SLOTS)
+        last = self.blocks[-1] if self.blocks else None
+        if last is not None and self._used == last.start + last.size and last.size < most:
+            last.grow(min(2 * last.size, most))
+        elif last is None or self._used == last.start + last.size:
+            size = FIRST_BLOCK_SLOTS if last is None else most
             self.blocks.append(Block(self._used, size, self.dimension, self.width))
             self._starts.append(self._used)
         self._used += 1
         return self._used - 1
+
+
+def _grown(column: Column, size: int, empty: float | np.float32) -> Column:
+    # Zeros are not written: memory that is not used yet costs nothing.
+    grown = np.zeros((size, *column.shape[1:]), dtype=column.dtype)
+    if empty:
+        grown[len(column) :] = empty
+    grown[: len(column)] = column
+    column.fill(0)
+    return grown

@@ -291,9 +291,9 @@ def test_the_kernel_refuses_what_does_not_fit_together():
     columns = np.zeros(3, dtype=np.float32)
     weights = (1.0, 1.0, 0.0)
 
-    def bounds(places, out_count, *, sought=query, scales=columns):
-        out = np.empty(out_count, dtype=np.float32)
-        coding.kernel.upper_bounds(codes, sought, scales, columns, places, out, weights)
+    def bounds(places, out_count, *, sought=query, scales=columns, peak_count=1):
+        out, peaks = np.empty(out_count, dtype=np.float32), np.empty(peak_count, dtype=np.float32)
+        coding.kernel.upper_bounds(codes, sought, scales, columns, places, out, peaks, weights)
 
     bounds(None, 3)
     bounds(np.array([2, 0, 0, 1]), 4)
@@ -307,6 +307,8 @@ def test_the_kernel_refuses_what_does_not_fit_together():
         lambda: bounds(np.array([1]), 2),
         lambda: bounds(None, 3, sought=query[:32]),
         lambda: bounds(None, 3, scales=columns[:2]),
+        lambda: bounds(None, 3, peak_count=2),
+        lambda: bounds(None, 3, peak_count=0),
         lambda: coding.kernel.products(codes, np.ones(7), np.array([0]), np.empty(1)),
         lambda: coding.kernel.products(codes, np.ones(16), np.array([0]), np.empty(2)),
         lambda: coding.kernel.products(codes, np.ones(0), np.array([0]), np.empty(1)),
@@ -323,5 +325,7 @@ def test_products_of_the_greatest_codes_are_exact_at_the_greatest_dimension(sign
     codes = np.full((5, stride), sign * 127, dtype=np.int8)
     out = np.empty(5, dtype=np.float32)
     ones = np.ones(5, dtype=np.float32)
-    coding.kernel.upper_bounds(codes, query, ones, ones, None, out, (1.0, 0.0, 0.0))
+    coding.kernel.upper_bounds(
+        codes, query, ones, ones, None, out, np.empty(1, dtype=np.float32), (1.0, 0.0, 0.0)
+    )
     assert out.tolist() == [float(np.float32(sign * 127 * 127 * stride))] * 5

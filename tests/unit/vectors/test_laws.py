@@ -281,11 +281,15 @@ def test_no_score_is_above_its_bound(scan, seed, dimension, kind):
     some = np.sort(rng.choice(count, 9, replace=False))
     for query in (matrix[0], directed(kind(rng, 1, dimension))[0]):
         sought = bounding.seek(query, float(norms(query[np.newaxis])[0]))
-        bounds, some_bounds = np.empty(count, dtype=np.float32), np.empty(9, dtype=np.float32)
-        bounding.upper_bounds(sought, matrix, columns, None, bounds)
-        bounding.upper_bounds(sought, matrix, columns, some, some_bounds)
-        assert (bounds > index.scores(query, range(count))).all()
-        assert (some_bounds > index.scores(query, some)).all()
+        for places, rows in ((None, np.arange(count)), (some, some)):
+            room = np.empty(len(rows) + 2, dtype=np.float32)
+            bounds = coding.Bounds(room[: len(rows)], room[len(rows) :][: -(-len(rows) // coding.GROUP)])
+            bounding.upper_bounds(sought, matrix, columns, places, bounds)
+            assert (bounds.each > index.scores(query, rows)).all()
+            assert bounds.peaks.tolist() == [
+                max(bounds.each[start : start + coding.GROUP].tolist())
+                for start in range(0, len(rows), coding.GROUP)
+            ]
 
 
 @given(scan=cases["scan"], seed=cases["seed"], dimension=st.sampled_from([8, 17, 384]))
