@@ -20,7 +20,7 @@ from perdure.base.text import shown_number
 from perdure.contract.capabilities import Capabilities
 from perdure.errors import InvalidRequest, PerdureError
 from perdure.model.certificate import CERTIFICATE_VERSION, Certificate
-from perdure.model.fact import End, Fact, Source
+from perdure.model.fact import End, Fact, Merges, Source
 from perdure.model.hit import ChainLink, Explanation, Hit
 from perdure.model.replies import (
     Change,
@@ -28,6 +28,7 @@ from perdure.model.replies import (
     Consolidated,
     Erased,
     Forgotten,
+    Merged,
     Page,
     PurgeReceipt,
     Remembered,
@@ -60,7 +61,12 @@ def fact_object(fact: Fact) -> JsonObject:
         "supersedes": list(fact.supersedes),
         "supersededBy": list(fact.superseded_by),
         "status": fact.status.value,
+        "merged": None if fact.merged is None else merges_object(fact.merged),
     }
+
+
+def merges_object(merges: Merges) -> JsonObject:
+    return {"count": merges.count, "lastAt": _millis(merges.last_at)}
 
 
 def source_object(source: Source) -> JsonObject:
@@ -106,6 +112,8 @@ def explanation_object(explanation: Explanation) -> JsonObject:
         "filteredBy": list(explanation.filtered_by),
         "chain": [chain_object(link) for link in explanation.chain],
         "source": None if explanation.source is None else source_object(explanation.source),
+        "uses": explanation.uses,
+        "lastUsedAt": _millis(explanation.last_used_at),
     }
 
 
@@ -229,6 +237,19 @@ def consolidated_object(reply: Consolidated) -> JsonObject:
         "forgotten": list(reply.forgotten),
         "dryRun": reply.dry_run,
         "pending": reply.pending,
+    }
+
+
+def merged_object(reply: Merged) -> JsonObject:
+    return {
+        "kept": reply.kept,
+        "merged": list(reply.merged),
+        "dryRun": reply.dry_run,
+        "tags": list(reply.tags),
+        "kind": reply.kind,
+        "importance": reply.importance,
+        "pinned": reply.pinned,
+        "metadata": reply.metadata,
     }
 
 

@@ -13,8 +13,9 @@ from perdure.base.ids import checked_id, derived_id
 from perdure.base.text import folded, folded_space
 from perdure.contract import limits
 from perdure.errors import Conflict, InvalidRequest, NotFound
-from perdure.log.records import AnnotationRecord, EndRecord, FactRecord, ReceiptItem
-from perdure.memory.remembering import status_of
+from perdure.log.records import NO_FACT, AnnotationRecord, EndRecord, FactRecord, ReceiptItem
+from perdure.memory.merging import noted_of
+from perdure.memory.standing import status_of
 from perdure.memory.telling import payload
 from perdure.model.status import Status
 from perdure.planning import checks
@@ -129,6 +130,7 @@ class Correction:
     id: str | None
     keeps_slots: bool  # a subject's facts follow one another by a policy
     vectors: Vectors
+    refusal: str | None = None  # why the admission policy does not take the text in
 
     def find_corrected(self, draft: Draft) -> int | None:
         """Return the fact that this very correction has made before, when its target is named by words.
@@ -167,8 +169,16 @@ def plan_correct(draft: Draft, correction: Correction, keyed: Keyed) -> tuple[Re
         keyed.keep(draft, (item,))
         return item, False
     refuse_blocked(draft, content.id, content.text)
+    if correction.refusal is not None:
+        return ReceiptItem(NO_FACT, "refused", "", reason=correction.refusal), False
     if correction.keeps_slots:
         _refuse_move(draft, old, content)
+    item = _replace_mistake(draft, old, content, correction)
+    keyed.keep(draft, (item,))
+    return item, True
+
+
+def _replace_mistake(draft: Draft, old: int, content: FactRecord, correction: Correction) -> ReceiptItem:
     draft.add_fact(content, correction.units)
     add_vectors(draft, content.number, correction.vectors.units, correction.vectors.model)
     if content.subject is not None:
@@ -191,9 +201,7 @@ def plan_correct(draft: Draft, correction: Correction, keyed: Keyed) -> tuple[Re
     reason = correction.vectors.reason
     if status is not Status.CURRENT:
         reason = f"it corrects a version that is {status.value} now: what is current stays as it is"
-    item = ReceiptItem(content.number, "created", status.value, (old,), tuple(sorted(above)), reason)
-    keyed.keep(draft, (item,))
-    return item, True
+    return ReceiptItem(content.number, "created", status.value, (old,), tuple(sorted(above)), reason)
 
 
 def _refuse_move(draft: Draft, old: int, content: FactRecord) -> None:
@@ -343,16 +351,7 @@ def plan_annotate(draft: Draft, id_: str, changes: dict[str, Any], keyed: Keyed)
     if kept is not None:
         return kept[0].number
     number = find_live(draft, id_)
-    told, seen = draft.fact(number), draft.annotation(number)
-    before = AnnotationRecord(
-        number,
-        told.tags if seen is None else seen.tags,
-        told.kind if seen is None else seen.kind,
-        told.importance if seen is None else seen.importance,
-        told.pinned if seen is None else seen.pinned,
-        None if seen is None else seen.metadata,
-        draft.now,
-    )
+    told, before = draft.fact(number), noted_of(draft, number)
     after = msgspec.structs.replace(before, **changes)
     if not _equal(before, after, told):
         draft.add(after)

@@ -14,7 +14,9 @@ from perdure.embedders.protocol import Embedder
 from perdure.errors import InvalidRequest
 from perdure.lexical.bm25 import K1_MAX
 from perdure.lexical.languages import DEFAULT_PROFILE, PROFILES
+from perdure.policies.admission import AdmissionPolicy
 from perdure.policies.choices import (
+    ADMISSION,
     CONSOLIDATION,
     FORGETTING,
     RANKING,
@@ -36,6 +38,7 @@ from perdure.policies.supersession import SupersessionPolicy
 
 History = Literal["current", "all", "historical"]
 HISTORIES: tuple[History, ...] = ("current", "all", "historical")
+Dedup = Literal["none", "merge-exact"]
 OnIdConflict = Literal["reject", "replace"]
 RECEIPT_DAYS_MAX = 36_500
 DIMENSION = Whole(1, contract_limits.DIMENSION_MAX)
@@ -81,6 +84,9 @@ class MemoryConfig:
         historical_weight: 0 or more; multiplies facts that are not current when a recall includes them.
         forgetting: `keep-all`, or a ForgettingPolicy such as ExpiredFor.
         consolidation: `none`, or a ConsolidationPolicy.
+        admission: `none`, `standard`, or an AdmissionPolicy: which texts are taken in.
+        dedup: `none`, or `merge-exact`: a fact without id, subject and validity whose text is that of a current
+            one but for case and white space is merged into it, from 24 characters on.
         on_id_conflict: `reject`, or `replace`, which discards the old text.
         ranking: `score`, `relevance`, or a RankingPolicy such as Relevance.
         profile: how text is analysed: `english.v1`, `unicode.v1` (no stems, no stop words), or `snowball:` and
@@ -100,6 +106,8 @@ class MemoryConfig:
     historical_weight: float = 1.0
     forgetting: ForgettingPolicy | str = "keep-all"
     consolidation: ConsolidationPolicy | str = "none"
+    admission: AdmissionPolicy | str = "none"
+    dedup: Dedup = "none"
     on_id_conflict: OnIdConflict = "reject"
     ranking: RankingPolicy | str = "score"
     profile: str = DEFAULT_PROFILE
@@ -116,6 +124,7 @@ class MemoryConfig:
         "default_k": Whole(1, contract_limits.K_MAX),
         "default_history": OneOf(HISTORIES),
         "historical_weight": Real(0.0),
+        "dedup": OneOf(("none", "merge-exact")),
         "on_id_conflict": OneOf(("reject", "replace")),
         "profile": OneOf(PROFILES),
         "k1": Real(0.0, K1_MAX),
@@ -127,6 +136,7 @@ class MemoryConfig:
         "recency": RECENCY,
         "forgetting": FORGETTING,
         "consolidation": CONSOLIDATION,
+        "admission": ADMISSION,
         "ranking": RANKING,
     }
 
@@ -161,6 +171,10 @@ class MemoryConfig:
     @property
     def consolidation_policy(self) -> ConsolidationPolicy:
         return CONSOLIDATION.resolved(self.consolidation)
+
+    @property
+    def admission_policy(self) -> AdmissionPolicy:
+        return ADMISSION.resolved(self.admission)
 
     @property
     def ranking_policy(self) -> RankingPolicy:

@@ -31,16 +31,27 @@ from perdure.memory.config import MemoryConfig
 from perdure.memory.forgetting import ForgetRules, plan_forget, plan_restore, plan_unblock, receipt_of
 from perdure.memory.listing import Listing
 from perdure.memory.maintenance import ConsolidateRules, plan_consolidate, policy_scope
+from perdure.memory.merging import plan_merge
 from perdure.memory.notifying import Notifier
 from perdure.memory.reading import Reading
 from perdure.memory.reindexing import embed_missing, reindex_space
 from perdure.memory.remembering import RememberRules, plan_remember, reply_of
 from perdure.memory.scopes import Scope, scope_of
-from perdure.memory.telling import Telling, identity_bytes, telling_of, with_vectors
+from perdure.memory.telling import Telling, admitted, identity_bytes, telling_of, with_vectors
+from perdure.memory.using import plan_use
 from perdure.model.fact import Fact, Source
 from perdure.model.hit import Explanation, Hit
 from perdure.model.inputs import NewFact, RecallOptions
-from perdure.model.replies import Changes, Consolidated, Embedded, Forgotten, Page, Reindexed, Remembered
+from perdure.model.replies import (
+    Changes,
+    Consolidated,
+    Embedded,
+    Forgotten,
+    Merged,
+    Page,
+    Reindexed,
+    Remembered,
+)
 from perdure.planning import checks
 from perdure.planning.embedding import Embedding
 from perdure.planning.receipts import Keyed
@@ -63,7 +74,9 @@ class Memory:
         self._embedding = Embedding(config.embedder_object, config.embedding_dimension)
         self._reading = Reading(space, self._asking)
         self._keeps_slots = not isinstance(config.supersession_policy, ExplicitOnly)
-        self._rules = RememberRules(config.supersession_policy, config.on_id_conflict == "replace")
+        self._rules = RememberRules(
+            config.supersession_policy, config.on_id_conflict == "replace", config.dedup == "merge-exact"
+        )
         self._notifier = Notifier(config.observers, self.get)
         self._on_close = on_close
 
@@ -92,8 +105,9 @@ class Memory:
     ) -> Remembered:
         """Store a fact; it is durable, and seen by every read, when this returns.
 
-        Telling the same again stores nothing and answers `existing` with the first ingest time. See
-        `NewFact` for the fields.
+        Telling the same again stores nothing and answers `existing` with the first ingest time. What the
+        configuration's admission policy does not take in is answered `refused`, what it merges into a fact that
+        says the same `merged`. See `NewFact` for the fields.
 
         Raises:
             InvalidRequest: a field is malformed or outside a limit, or `supersedes` names an unknown id.
@@ -128,7 +142,8 @@ class Memory:
         """Store facts in one transaction, all or none, and return one reply each, in order.
 
         Members share one ingest time; list order is arrival order. `supersedes` may name any member.
-        A mapping has the fields of `NewFact`; a text alone is a fact without other fields.
+        A mapping has the fields of `NewFact`; a text alone is a fact without other fields. A member that is
+        refused is reported in its place, the others are stored.
 
         Raises as `remember`; the message names the index of the offending member.
         """
@@ -155,7 +170,8 @@ class Memory:
         return self._remember("remember_many", tellings, idempotency_key)
 
     def _telling(self, fact: NewFact) -> Telling:
-        return telling_of(fact, self._space.profile, self.config.extractor)
+        telling = telling_of(fact, self._space.profile, self.config.extractor)
+        return admitted(telling, self.config.admission_policy)
 
     def _remember(self, operation: str, tellings: Sequence[Telling], key: str | None) -> list[Remembered]:
         request = b"" if key is None else b"\0".join(identity_bytes(telling) for telling in tellings)
@@ -219,7 +235,14 @@ class Memory:
         checked = {name: getattr(telling.content, name) for name in (*given, "extracted")}
         told_id = telling.content.id or None
         correction = Correction(
-            target, telling.content.text, telling.units, checked, told_id, self._keeps_slots, telling.vectors
+            target,
+            telling.content.text,
+            telling.units,
+            checked,
+            told_id,
+            self._keeps_slots,
+            telling.vectors,
+            telling.refusal,
         )
         words = (target.id, target.text, target.containing)
         request = msgspec.msgpack.encode(words) + identity_bytes(telling, given)
@@ -295,6 +318,46 @@ class Memory:
         keyed = self._keyed("annotate", idempotency_key, msgspec.msgpack.encode((named, changes)))
         self._write(lambda draft: plan_annotate(draft, named, changes, keyed))
         return self._existing(named)
+
+    def merge(
+        self,
+        keep: str,
+        ids: Iterable[str],
+        *,
+        dry_run: bool | None = False,
+        idempotency_key: str | None = None,
+    ) -> Merged:
+        """Say that current facts are all told by another current one, `keep`, which supersedes them.
+
+        What is noted of them is united in the annotations of `keep`: all tags, the highest importance, the
+        strongest kind, pinned where one of them is, and the metadata, where that of `keep` wins and list keys
+        are appended. The others stay as history. Those merged into `keep` before are passed over.
+
+        Raises:
+            NotFound: no such fact. InvalidRequest: a fact is not current, or is to supersede `keep`.
+            In each case nothing is changed.
+        """
+        kept, named = checked_id(keep, field="keep"), _id_list(ids, "ids")
+        if not named:
+            raise InvalidRequest("ids is empty; name the facts to merge into keep", field="ids")
+        dry_run = checks.checked_flag(dry_run, "dry_run")
+        keyed = self._keyed("merge", idempotency_key, msgspec.msgpack.encode((kept, named, dry_run)))
+        return self._write(
+            lambda draft: plan_merge(draft, kept, named, dry_run=dry_run, keyed=keyed), alone=True
+        )
+
+    def record_use(
+        self, ids: Iterable[str], context_id: str | None = None, *, idempotency_key: str | None = None
+    ) -> int:
+        """Count that facts were used, as in a prompt; return of how many it was counted. No read counts uses.
+
+        Within one context (a request, a turn) each fact counts once, however often and with whatever others it
+        is named. Without a context it counts at each call. Ids of no visible fact are ignored.
+        """
+        named = _id_list(ids, "ids")
+        context = None if context_id is None else checked_id(context_id, field="context_id")
+        keyed = self._keyed("record_use", idempotency_key, msgspec.msgpack.encode((named, context)))
+        return self._write(lambda draft: plan_use(draft, named, context, keyed), alone=True)
 
     # Asking
 

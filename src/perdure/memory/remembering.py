@@ -1,4 +1,4 @@
-"""Planning a remember: receipt, identity, blocks, links, policy, in that order.
+"""Planning a remember: receipt, identity, blocks, admission, merging, links, policy, in that order.
 
 All members of a batch share one ingest time and one transaction. Members are stored first, then told
 links are drawn (a member may name a later one), then the policy runs in list order.
@@ -13,8 +13,10 @@ import msgspec
 
 from perdure.base.instants import to_datetime
 from perdure.errors import Blocked, Conflict, InvalidRequest
-from perdure.log.records import ReceiptItem
+from perdure.log.records import NO_FACT, ReceiptItem
+from perdure.memory.merging import find_twin, merge_telling
 from perdure.memory.slots import policy_links
+from perdure.memory.standing import status_of
 from perdure.memory.telling import Telling, identify, retelling_id, same_telling
 from perdure.model.replies import Outcome, Remembered
 from perdure.model.status import Status
@@ -24,9 +26,7 @@ from perdure.planning.removing import remove
 from perdure.planning.vectors import add_vectors, same_embedding
 from perdure.policies.supersession import SupersessionPolicy
 from perdure.space.draft import Draft
-from perdure.temporal.columns import BEGINNING, FOREVER
-from perdure.temporal.links import Link, LinkKind, closes_cycle, effective_time
-from perdure.temporal.status import status_at
+from perdure.temporal.links import Link, LinkKind, closes_cycle
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +35,7 @@ class RememberRules:
 
     policy: SupersessionPolicy
     replace: bool  # an id held by another payload: replace it (else refuse)
+    merge: bool = False  # a text that a current fact says already: merge it into that
 
 
 @dataclass(slots=True)
@@ -43,12 +44,16 @@ class _Member:
 
     index: int
     telling: Telling
-    number: int = -1
+    number: int = NO_FACT
     outcome: Outcome = "created"
     supersedes: set[int] = field(default_factory=set)
     superseded_by: set[int] = field(default_factory=set)
     reason: str | None = None
     followers: list[int] = field(default_factory=list)  # told superseders of a replaced fact
+
+    @property
+    def is_new(self) -> bool:
+        return self.outcome in ("created", "replaced")
 
 
 def plan_remember(
@@ -63,16 +68,17 @@ def plan_remember(
     with _AtIndex(keyed.operation == "remember_many") as at:
         for at.index, member in enumerate(members):
             _store(draft, member, batch, rules)
+        refused = {identify(member.telling) for member in members if member.outcome == "refused"}
         for at.index, member in enumerate(members):
             if member.telling.supersedes or member.followers:
-                _draw_told_links(draft, member)
+                _draw_told_links(draft, member, refused)
     for member in members:
-        fact = draft.fact(member.number)
-        if member.outcome != "existing" and fact.subject is not None:
+        if member.is_new and (fact := draft.fact(member.number)).subject is not None:
             draft.enter_slot(member.number)
             _note(member, policy_links(draft, fact, rules.policy))
     items = tuple(_item(draft, member) for member in members)
-    keyed.keep(draft, items)
+    if any(item.number != NO_FACT for item in items):
+        keyed.keep(draft, items)  # of what was refused as a whole nothing is kept, a receipt neither
     return [reply_of(draft, item) for item in items]
 
 
@@ -100,13 +106,13 @@ def _store(draft: Draft, member: _Member, batch: dict[str, _Member], rules: Reme
     if telling.reassert and number is not None:
         retelling = _free_retelling(draft, telling)
         id_, number = retelling_id(telling, retelling), None
+    twin = find_twin(draft, telling) if rules.merge else None
     if number is not None:
-        stored = draft.fact(number)
-        if same_telling(telling.content, stored) and same_embedding(draft, number, telling.vectors.told):
+        if _is_retold(draft, telling, number, twin):
             _recognise(draft, member, number)
             batch[id_] = member
             return
-        if id_ in batch or not rules.replace:
+        if twin is None and (id_ in batch or not rules.replace):
             raise Conflict(
                 "this id is stored with other content"
                 + (
@@ -118,6 +124,13 @@ def _store(draft: Draft, member: _Member, batch: dict[str, _Member], rules: Reme
                 field="id",
             )
     refuse_blocked(draft, id_, telling.content.text)
+    if telling.refusal is not None:
+        member.outcome, member.reason = "refused", telling.refusal
+        return
+    if twin is not None:
+        member.number, member.outcome = twin, "merged"
+        merge_telling(draft, twin, telling)
+        return
     if number is not None:
         _replace(draft, member, number)
     member.number = draft.next_number
@@ -130,6 +143,14 @@ def _store(draft: Draft, member: _Member, batch: dict[str, _Member], rules: Reme
     add_vectors(draft, member.number, telling.vectors.units, telling.vectors.model)
     member.reason = telling.vectors.reason
     batch[id_] = member
+
+
+def _is_retold(draft: Draft, telling: Telling, number: int, twin: int | None) -> bool:
+    """Whether the telling is that of the stored fact; one that holds no more gives way to one that says the same."""
+    if twin not in (None, number) and status_of(draft, number) is not Status.CURRENT:
+        return False
+    same = same_telling(telling.content, draft.fact(number))
+    return same and same_embedding(draft, number, telling.vectors.told)
 
 
 def _free_retelling(draft: Draft, telling: Telling) -> int:
@@ -173,11 +194,16 @@ def _replace(draft: Draft, member: _Member, number: int) -> None:
     member.outcome = "replaced"
 
 
-def _draw_told_links(draft: Draft, member: _Member) -> None:
-    if member.outcome == "existing":
+def _draw_told_links(draft: Draft, member: _Member, refused: set[str]) -> None:
+    if not member.is_new:
         return
     for told in member.telling.supersedes:
         older = draft.find_number(told)
+        if older is None and told in refused:
+            member.reason = (
+                "supersedes names a fact of this batch that was refused, so there is nothing to supersede"
+            )
+            continue
         if older is None or not draft.is_live(older) or draft.fact(older).version:
             raise InvalidRequest(
                 "supersedes names an id that is no fact of this space (or was hidden or forgotten); remember "
@@ -209,23 +235,9 @@ def _note(member: _Member, links: Sequence[Link]) -> None:
             member.superseded_by.add(link.newer)
 
 
-def status_of(draft: Draft, number: int) -> Status:
-    """Return the fact's status at the plan's now."""
-    if not draft.is_live(number):
-        return Status.HIDDEN
-    fact = draft.fact(number)
-    above = draft.above(number)
-    if fact.version or (not above and fact.valid_from is None and draft.valid_to(number) == FOREVER):
-        return Status.CURRENT
-    superseded = min(
-        (effective_time(link, draft) for link in above if draft.is_live(link.newer)),
-        default=FOREVER,
-    )
-    start = BEGINNING if fact.valid_from is None else fact.valid_from
-    return status_at(start, draft.valid_to(number), superseded, draft.now)
-
-
 def _item(draft: Draft, member: _Member) -> ReceiptItem:
+    if member.number == NO_FACT:
+        return ReceiptItem(NO_FACT, member.outcome, "", reason=member.reason)
     return ReceiptItem(
         member.number,
         member.outcome,
@@ -238,6 +250,8 @@ def _item(draft: Draft, member: _Member) -> ReceiptItem:
 
 def reply_of(draft: Draft, item: ReceiptItem) -> Remembered:
     """Return the reply that a receipt item stands for."""
+    if item.number == NO_FACT:
+        return Remembered(None, "refused", False, None, item.reason, None, (), ())
     fact = draft.fact(item.number)
     return Remembered(
         fact.id,

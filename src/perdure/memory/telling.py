@@ -18,6 +18,7 @@ from perdure.log.records import FactRecord, SourceFields
 from perdure.model.inputs import NewFact
 from perdure.planning import checks
 from perdure.planning.embedding import NO_VECTORS, Embedding, Vectors
+from perdure.policies.admission import AdmissionPolicy, find_refusal
 from perdure.policies.extraction import EntityExtractor
 
 SOURCE_NAMES = ("uri", "quote", "start", "end", "position", "actor")
@@ -34,6 +35,13 @@ class Telling:
     canonical: bytes  # the payload, for the derived id
     units: tuple[list[str], ...]
     vectors: Vectors = NO_VECTORS
+    refusal: str | None = None  # why the admission policy does not take it in
+
+
+def admitted(telling: Telling, policy: AdmissionPolicy) -> Telling:
+    """Return the telling with the refusal of the policy, if it refuses it."""
+    refusal = find_refusal(policy, telling.content.text, telling.content.tags)
+    return telling if refusal is None else replace(telling, refusal=refusal)
 
 
 def telling_of(fact: NewFact, profile: Profile, extractor: EntityExtractor | None) -> Telling:
@@ -79,9 +87,14 @@ def telling_of(fact: NewFact, profile: Profile, extractor: EntityExtractor | Non
 
 
 def with_vectors(tellings: Sequence[Telling], told: Sequence[Any], embedding: Embedding) -> list[Telling]:
-    """Return tellings with the vectors that their callers gave (None: none), else with those of the embedder."""
+    """Return tellings with the vectors that their callers gave (None: none), else with those of the embedder.
+
+    What was refused is not shown to the embedder, which may be another's service.
+    """
     given = [embedding.told(value) for value in told]
-    missing = [index for index, vectors in enumerate(given) if not vectors.units]
+    missing = [
+        index for index, vectors in enumerate(given) if not vectors.units and tellings[index].refusal is None
+    ]
     made = embedding.made([tellings[index].content.text for index in missing])
     for index, vectors in zip(missing, made, strict=True):
         given[index] = vectors
@@ -104,8 +117,11 @@ def retelling_id(telling: Telling, earlier: int) -> str:
 def identity_bytes(telling: Telling, given: Iterable[str] = ()) -> bytes:
     """Return everything that was told, as bytes: what tells one request from another.
 
-    `given` names the fields that were given, where leaving one out is not the same as giving None.
+    `given` names the fields that were given, where leaving one out is not the same as giving None. Nothing of a
+    refused telling is in them, since the digest of a few digits tells them to whoever has the store.
     """
+    if telling.refusal is not None:
+        return b"refused"
     content = telling.content
     told = [
         content.id,

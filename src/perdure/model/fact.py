@@ -52,6 +52,13 @@ class End(msgspec.Struct, frozen=True):
         return f"<End {at}, recorded {self.recorded_at.isoformat()}>"
 
 
+class Merges(msgspec.Struct, frozen=True):
+    """How many other tellings and facts were merged into a fact, and when the last of them was."""
+
+    count: int
+    last_at: datetime
+
+
 class Fact(msgspec.Struct, frozen=True):
     """A stored fact as seen by one read. Times are aware UTC datetimes.
 
@@ -80,6 +87,7 @@ class Fact(msgspec.Struct, frozen=True):
     supersedes: tuple[str, ...]
     superseded_by: tuple[str, ...]
     status: Status
+    merged: Merges | None = None
 
     def __repr__(self) -> str:
         # People's text does not belong in logs and tracebacks.

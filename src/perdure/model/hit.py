@@ -90,6 +90,8 @@ class Explanation(msgspec.Struct, frozen=True):
     neighbours: tuple[Neighbour, ...] = ()
     actor: str | None = None
     period: str | None = None
+    uses: int = 0
+    last_used_at: datetime | None = None
 
     def __repr__(self) -> str:
         return f"<Explanation {self.reason}, rank {self.rank}, score {self.final_score}>"

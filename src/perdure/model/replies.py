@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Generic, Literal, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
 import msgspec
 
@@ -16,7 +16,8 @@ Outcome = Literal["created", "existing", "replaced", "merged", "refused"]
 
 
 class Remembered(msgspec.Struct, frozen=True):
-    """The receipt of one remembered fact. `id` is None only when it was refused.
+    """The receipt of one remembered fact. `id` is None only when it was refused; of a merged one it is the id of
+    the fact that it was merged into.
 
     `created` is True for created and replaced. `reason` says, where the outcome may surprise, why
     and what to do. `supersedes` and `superseded_by` are the ids linked by this telling, sorted. `pending`
@@ -117,6 +118,26 @@ class Consolidated(msgspec.Struct, frozen=True):
     forgotten: tuple[str, ...]
     dry_run: bool
     pending: bool = False
+
+
+class Merged(msgspec.Struct, frozen=True):
+    """The receipt of a merge; a dry run says what a real one would make of the fact that stays.
+
+    `kept` is its id, `merged` are the ids of the facts that it takes the place of by this call, sorted. The rest
+    is what is noted of it then. `repr()` shows no text.
+    """
+
+    kept: str
+    merged: tuple[str, ...]
+    dry_run: bool
+    tags: tuple[str, ...]
+    kind: str | None
+    importance: float | None
+    pinned: bool
+    metadata: dict[str, Any]
+
+    def __repr__(self) -> str:
+        return f"<Merged {len(self.merged)} facts, dry_run {self.dry_run}>"
 
 
 class Page(msgspec.Struct, Generic[T], frozen=True):

@@ -195,7 +195,12 @@ class Explainer:
             self._neighbours(number) if around else (),
             self._actor if around and number in state.actors.get(self._actor or "", ()) else None,
             self._period(number) if around else None,
+            *self._uses(number),
         )
+
+    def _uses(self, number: int) -> tuple[int, datetime | None]:
+        count, last = self._view.state.uses.get(number, (0, BEGINNING))
+        return count, to_datetime(last) if count else None
 
     def _marks(self, number: int, row: int) -> tuple[tuple[int, int], ...]:
         text = self._view.unit_text(number, row)
@@ -232,6 +237,10 @@ class Explainer:
             (ChainLink(record.id, record.text, "self", False, at, Status.CURRENT),),
             None if record.source is None else source_of(record.source),
             self._marks(record.number, row),
+            (),
+            None,
+            None,
+            *self._uses(record.number),
         )
 
     def _look_up(self, rows: Sequence[int]) -> None:

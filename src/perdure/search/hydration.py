@@ -9,7 +9,7 @@ from typing import Any
 from perdure.base.canonical import decode_json
 from perdure.base.instants import to_datetime
 from perdure.log.records import FactRecord, SourceFields
-from perdure.model.fact import EMPTY, End, Fact, Source
+from perdure.model.fact import EMPTY, End, Fact, Merges, Source
 from perdure.model.status import Status
 from perdure.search.standing import is_known, status_of
 from perdure.space.facts import KEPT_CHARACTERS_MAX, FactReader
@@ -17,9 +17,9 @@ from perdure.space.preparing import units_of
 from perdure.space.state import HIDDEN, LIVE, SpaceState, seen_metadata
 from perdure.temporal.status import status_at
 
-Dressed = tuple[tuple[Any, ...], bytes | None, tuple[Any, ...], Fact | None]
-"""A fact's fields before the metadata, the metadata as JSON, the fields after it but the status, and the
-whole fact with status CURRENT where it has no metadata.
+Dressed = tuple[tuple[Any, ...], bytes | None, tuple[Any, ...], Fact | None, Merges | None]
+"""A fact's fields before the metadata, the metadata as JSON, the fields after it but the status, the whole fact
+with status CURRENT where it has no metadata, and what was merged into it.
 
 Metadata is decoded for every reader anew, since a caller may change what it got; a fact without any is one
 object for all readers.
@@ -27,9 +27,9 @@ object for all readers.
 
 
 def _built(dressed: Dressed, status: Status) -> Fact:
-    before, metadata, after, _ = dressed
+    before, metadata, after, _, merged = dressed
     found = EMPTY if metadata is None else decode_json(metadata)
-    return Fact(*before, found, *after, status)  # type: ignore[call-arg]  # two runs of fields
+    return Fact(*before, found, *after, status, merged)  # type: ignore[call-arg]  # two runs of fields
 
 
 class View:
@@ -148,8 +148,13 @@ class View:
             below,
             above,
         )
-        dressed = (before, metadata, after, None)
-        return dressed if metadata is not None else (before, None, after, _built(dressed, Status.CURRENT))
+        merged = None
+        if seen is not None and seen.merged is not None:
+            merged = Merges(seen.merged.count, to_datetime(seen.merged.last_at))
+        dressed = (before, metadata, after, None, merged)
+        if metadata is not None:
+            return dressed
+        return (before, None, after, _built(dressed, Status.CURRENT), merged)
 
     def _ends(self, number: int) -> tuple[End, ...]:
         ends = self.state.ends.get(number)
