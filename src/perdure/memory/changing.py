@@ -16,11 +16,10 @@ from perdure.errors import Conflict, InvalidRequest, NotFound
 from perdure.log.records import NO_FACT, AnnotationRecord, EndRecord, FactRecord, ReceiptItem
 from perdure.memory.merging import noted_of
 from perdure.memory.standing import status_of
-from perdure.memory.telling import payload
+from perdure.memory.telling import Telling, payload
 from perdure.model.status import Status
 from perdure.planning import checks
 from perdure.planning.blocks import refuse_blocked
-from perdure.planning.embedding import Vectors
 from perdure.planning.receipts import Keyed
 from perdure.planning.vectors import add_vectors
 from perdure.space.draft import Draft
@@ -124,13 +123,13 @@ class Correction:
     """The new text and what is given anew; everything left UNSET is inherited."""
 
     target: Target
-    text: str
-    units: tuple[list[str], ...]
+    telling: Telling
     given: dict[str, Any]  # fields of FactRecord, checked
-    id: str | None
     keeps_slots: bool  # a subject's facts follow one another by a policy
-    vectors: Vectors
-    refusal: str | None = None  # why the admission policy does not take the text in
+
+    @property
+    def text(self) -> str:
+        return self.telling.content.text
 
     def find_corrected(self, draft: Draft) -> int | None:
         """Return the fact that this very correction has made before, when its target is named by words.
@@ -169,8 +168,8 @@ def plan_correct(draft: Draft, correction: Correction, keyed: Keyed) -> tuple[Re
         keyed.keep(draft, (item,))
         return item, False
     refuse_blocked(draft, content.id, content.text)
-    if correction.refusal is not None:
-        return ReceiptItem(NO_FACT, "refused", "", reason=correction.refusal), False
+    if (refusal := correction.telling.refusal) is not None:
+        return ReceiptItem(NO_FACT, "refused", "", reason=refusal), False
     if correction.keeps_slots:
         _refuse_move(draft, old, content)
     item = _replace_mistake(draft, old, content, correction)
@@ -179,8 +178,8 @@ def plan_correct(draft: Draft, correction: Correction, keyed: Keyed) -> tuple[Re
 
 
 def _replace_mistake(draft: Draft, old: int, content: FactRecord, correction: Correction) -> ReceiptItem:
-    draft.add_fact(content, correction.units)
-    add_vectors(draft, content.number, correction.vectors.units, correction.vectors.model)
+    draft.add_fact(content, correction.telling.units)
+    add_vectors(draft, content.number, correction.telling.vectors.units, correction.telling.vectors.model)
     if content.subject is not None:
         draft.enter_slot(content.number)
     # A fact with an event time alone holds at every instant, so the mistake must not show before it either.
@@ -198,7 +197,7 @@ def _replace_mistake(draft: Draft, old: int, content: FactRecord, correction: Co
     for end in draft.ends(old):
         draft.add(EndRecord(content.number, end.at, end.recorded_at, end.reason))
     status = status_of(draft, content.number)
-    reason = correction.vectors.reason
+    reason = correction.telling.vectors.reason
     if status is not Status.CURRENT:
         reason = f"it corrects a version that is {status.value} now: what is current stays as it is"
     return ReceiptItem(content.number, "created", status.value, (old,), tuple(sorted(above)), reason)
@@ -295,7 +294,9 @@ def _inherited(draft: Draft, old: int, correction: Correction) -> FactRecord:
     if content.valid_from is not None and content.valid_to is not None:
         checks.refuse_empty_interval(content.valid_from, content.valid_to)
     # Not the id of a remember that supersedes the same fact: that one says that the world changed.
-    id_ = correction.id or derived_id(payload(content, ()) + b"\0corrects " + known.id.encode())
+    id_ = correction.telling.content.id or derived_id(
+        payload(content, ()) + b"\0corrects " + known.id.encode()
+    )
     if id_ == known.id:
         raise InvalidRequest(
             "a correction needs an id of its own, not that of the corrected fact", field="id"

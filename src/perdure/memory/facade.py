@@ -233,17 +233,7 @@ class Memory:
         )
         # What an extractor finds belongs to the words, so it is never inherited.
         checked = {name: getattr(telling.content, name) for name in (*given, "extracted")}
-        told_id = telling.content.id or None
-        correction = Correction(
-            target,
-            telling.content.text,
-            telling.units,
-            checked,
-            told_id,
-            self._keeps_slots,
-            telling.vectors,
-            telling.refusal,
-        )
+        correction = Correction(target, telling, checked, self._keeps_slots)
         words = (target.id, target.text, target.containing)
         request = msgspec.msgpack.encode(words) + identity_bytes(telling, given)
         keyed = self._keyed("correct", idempotency_key, request)
