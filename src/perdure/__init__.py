@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     )
     from perdure.memory.config import Limits, MemoryConfig
     from perdure.model.certificate import Certificate, Step
+    from perdure.model.context import Context
     from perdure.model.document import Deleted, Document, DocumentHit
     from perdure.model.fact import End, Fact, Source
     from perdure.model.finding import Finding, Salvaged, Verified
@@ -59,6 +60,7 @@ _HOMES = {
     "Clock": "base.clock",
     "Conflict": "errors",
     "Consolidated": "model.replies",
+    "Context": "model.context",
     "Corrupt": "errors",
     "Deleted": "model.document",
     "Document": "model.document",
@@ -110,6 +112,7 @@ __all__ = [
     "Clock",
     "Conflict",
     "Consolidated",
+    "Context",
     "Corrupt",
     "Deleted",
     "Document",

@@ -1802,6 +1802,44 @@ static PyObject *index_row_terms(Index *self, PyObject *object)
     return result;
 }
 
+/* Live rows that hold the term, ascending, as int32; and tf / (tf + K) of each as float64. */
+static PyObject *index_shares(Index *self, PyObject *object)
+{
+    Body *body = &self->body;
+    Term *term;
+    Text text;
+    PyObject *rows = NULL, *shares = NULL, *result = NULL;
+    int32_t *row_at;
+    double *share_at;
+    uint32_t id, at, count = 0;
+    if (text_of(object, &text)) return NULL;
+    id = find_term(body, &text);
+    term = id == NEVER ? NULL : &body->term[id];
+    rows = PyBytes_FromStringAndSize(NULL, term ? (Py_ssize_t)term->df * 4 : 0);
+    shares = PyBytes_FromStringAndSize(NULL, term ? (Py_ssize_t)term->df * 8 : 0);
+    if (!rows || !shares) goto done;
+    if (term && term->df) {
+        refresh_shares(body);
+        row_at = (int32_t *)PyBytes_AsString(rows);
+        share_at = (double *)PyBytes_AsString(shares);
+        for (at = 0; at < term->count && count < term->df; at++) {
+            uint32_t row = rows_of(term)[at];
+            uint16_t code = codes_of(term)[at];
+            double share;
+            if (state_of(body, row) != LIVE) continue;
+            share = code == CODE_WIDE ? wide_share(body, id, row) : body->share[code];
+            row_at[count] = (int32_t)row;
+            memcpy(share_at + count, &share, sizeof share);
+            count++;
+        }
+    }
+    result = PyTuple_Pack(2, rows, shares);
+done:
+    Py_XDECREF(rows);
+    Py_XDECREF(shares);
+    return result;
+}
+
 static PyObject *index_dump(Index *self, PyObject *Py_UNUSED(nothing)) { return snapshot(&self->body); }
 
 static PyObject *index_memory_bytes(Index *self, PyObject *Py_UNUSED(nothing))
@@ -1912,6 +1950,7 @@ static PyMethodDef index_methods[] = {
     METHOD(document_frequency, METH_O),
     METHOD(row_length, METH_O),
     METHOD(row_terms, METH_O),
+    METHOD(shares, METH_O),
     METHOD(search, METH_FASTCALL | METH_KEYWORDS),
     METHOD(scores, METH_FASTCALL),
     METHOD(dump, METH_NOARGS),

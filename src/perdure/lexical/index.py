@@ -86,6 +86,13 @@ class LexicalIndex(Protocol):
     def row_terms(self, row: int, /) -> list[tuple[str, int]]:
         """Return a row's terms with their tf, in order of first appearance; none if it is erased."""
 
+    def shares(self, term: str, /) -> tuple[bytes, bytes]:
+        """Return the live rows that hold the term, ascending, as int32, and tf / (tf + K) of each as float64.
+
+        A row's score is the sum of idf times share over the query's distinct terms, added in the order of
+        (document frequency, term): so they give the very bits that search gives.
+        """
+
     def search(
         self, terms: list[str], k: int, **options: Unpack[SearchOptions]
     ) -> tuple[list[int], list[float], int]:

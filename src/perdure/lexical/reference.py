@@ -100,6 +100,15 @@ class Index:
         self._check_row(row)
         return [(self._terms[number], tf) for number, tf in _pairs(self._forward[row])]
 
+    def shares(self, term: str, /) -> tuple[bytes, bytes]:
+        number = self._numbers.get(_checked_terms([term])[0])
+        if number is None or not self._postings[number].document_frequency:
+            return b"", b""
+        rows, tfs = self._postings[number].rows.values, self._postings[number].tfs.values
+        live = self._states.values[rows] == LIVE
+        found = self.contributions(SoughtTerm(self._postings[number], 1.0, 0.0), rows[live], tfs[live])
+        return rows[live].astype(np.int32).tobytes(), found.tobytes()
+
     def search(
         self, terms: list[str], k: int, **options: Unpack[SearchOptions]
     ) -> tuple[list[int], list[float], int]:

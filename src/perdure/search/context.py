@@ -13,12 +13,13 @@ facts of an actor whom the question names, and those of a period that it names, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from perdure.errors import QueryLimit
 from perdure.lexical.bm25 import idf
 from perdure.model.context import Context
 from perdure.model.hit import Part
@@ -28,12 +29,19 @@ from perdure.search.standing import column
 from perdure.space.state import NO_TIME, NOWHERE, SpaceState
 from perdure.temporal.columns import BEGINNING
 
+NONE = -1  # no place
 PERIOD_TAIL_DAYS = 38  # a month is often spoken of until the end of the next one, and a week more
 
 Rows = NDArray[np.int64]
 Scores = NDArray[np.float64]
-Search = Callable[[Sequence[str]], tuple[list[int], list[float]]]
-"""Returns all eligible rows that hold one of the terms, and their scores."""
+
+
+class Held(NamedTuple):
+    """A term of the query: its idf, the eligible rows that hold it, and tf / (tf + K) of each."""
+
+    weight: float
+    rows: Rows
+    shares: Scores
 
 
 class InContext(NamedTuple):
@@ -51,30 +59,37 @@ class InContext(NamedTuple):
         around = (Part(name, float(getattr(self, name)[row])) for name in ("smoothing", "actor", "period"))
         return (*parts, *(part for part in around if part.value))
 
-    def ranked(self) -> list[int]:
-        """Return the rows that score at all, best first, ties by row."""
-        rows = np.flatnonzero(self.total)
-        return [int(row) for row in rows[np.argsort(-self.total[rows], kind="stable")]]
+    def ranked(self, count: int) -> Rows:
+        """Return the best rows that score at all, best first, ties by row: `count` of them and all that tie with the
+        last."""
+        rows: Rows = np.flatnonzero(self.total)
+        if len(rows) > count:
+            scores = self.total[rows]
+            rows = rows[scores >= np.partition(scores, -count)[-count]]
+        return rows[np.argsort(-self.total[rows], kind="stable")]
 
 
 def in_context(
     state: SpaceState,
     terms: Sequence[str],
     question: Question,
-    search: Search,
     eligible: NDArray[np.bool_],
 ) -> InContext:
     """Return the lexical scores of all eligible rows with what stands around them.
 
     Args:
         eligible: one flag a row; only such rows are neighbours, and only such rows score.
+
+    Raises:
+        QueryLimit: the terms stand in more rows than the budget's work.
     """
     context = question.context
     assert context is not None
-    rows, scores = search(terms)
+    held = _held(state, terms, question, eligible)
     lexical = np.zeros(state.next_number)
-    lexical[rows] = scores
-    smoothing = _smoothing(state, terms, context, search, eligible, lexical)
+    for term in held:
+        lexical[term.rows] += term.weight * term.shares
+    smoothing = _smoothing(state, held, context, eligible, lexical)
     base = lexical + smoothing
     actor, period = np.zeros_like(base), np.zeros_like(base)
     if context.actor != 1.0 and (name := named_actor(state, terms)) is not None:
@@ -85,6 +100,24 @@ def in_context(
         met = met[within(told_times(state, met), periods, PERIOD_TAIL_DAYS)]
         period[met] = (base[met] + actor[met]) * (context.period - 1.0)
     return InContext(lexical, smoothing, actor, period, base + actor + period)
+
+
+def _held(
+    state: SpaceState, terms: Sequence[str], question: Question, eligible: NDArray[np.bool_]
+) -> list[Held]:
+    """Return the terms in the order in which a search adds them up."""
+    index = state.index
+    counts = sorted((count, term) for term in set(terms) if (count := index.document_frequency(term)))
+    if sum(count for count, _ in counts) > question.budget.work:
+        raise QueryLimit("work", question.budget.work)
+    found = []
+    for count, term in counts:
+        places, values = index.shares(term)
+        rows, shares = np.frombuffer(places, dtype=np.int32), np.frombuffer(values, dtype=np.float64)
+        chosen = eligible[rows]
+        weight = idf(index.document_count, count)
+        found.append(Held(weight, rows[chosen].astype(np.int64), shares[chosen]))
+    return found
 
 
 def named_actor(state: SpaceState, terms: Sequence[str]) -> str | None:
@@ -113,10 +146,14 @@ class Neighbours:
     """Finds the rows at a distance in the same source. Rows of one source and position are one turn."""
 
     def __init__(self, state: SpaceState) -> None:
-        places = np.frombuffer(memoryview(state.places).cast("B"), dtype=np.uint64).copy()
+        places = np.frombuffer(memoryview(state.places).cast("B"), dtype=np.uint64)
         rows = np.flatnonzero(places != NOWHERE)
-        order = np.argsort(places[rows], kind="stable")
-        self._places, self._rows, self._by_row = places[rows][order], rows[order], places
+        self._places, index = np.unique(places[rows], return_inverse=True)
+        self._place_of = np.full(len(places), NONE, dtype=np.int64)
+        self._place_of[rows] = index
+        self._is_simple = len(self._places) == len(rows)  # every turn is one row
+        self._row_at = rows[np.argsort(index, kind="stable")]  # by place, where they are simple
+        self._shifted: dict[int, Rows] = {}
 
     @classmethod
     def of(cls, state: SpaceState) -> Neighbours:
@@ -128,33 +165,60 @@ class Neighbours:
         return kept
 
     def __bool__(self) -> bool:
-        return len(self._rows) > 0
+        return len(self._places) > 0
 
-    def strongest(self, rows: Rows, values: Scores) -> tuple[NDArray[np.uint64], Scores]:
-        """Return the places of those rows that have one, ascending, each once with the greatest value there."""
-        places = self._by_row[rows]
-        placed = places != NOWHERE
+    def spread(self, rows: Rows, values: Scores, steps: Sequence[tuple[int, float]], onto: Scores) -> Rows:
+        """Add each turn's value, weighted, to the rows of the turns at those distances; return these rows.
+
+        Of several rows of one turn the greatest value counts, once.
+        """
+        places = self._place_of[rows]
+        if not self._is_simple:
+            order = np.lexsort((-values, places))
+            places, values = places[order], values[order]
+            first = np.ones(len(places), dtype=np.bool_)
+            first[1:] = places[1:] != places[:-1]
+            places, values = places[first], values[first]
+        placed = places != NONE
         places, values = places[placed], values[placed]
-        order = np.lexsort((-values, places))
-        places, values = places[order], values[order]
-        first = np.ones(len(places), dtype=np.bool_)
-        first[1:] = places[1:] != places[:-1]
-        return places[first], values[first]
-
-    def at(self, places: NDArray[np.uint64], distance: int) -> tuple[Rows, Rows]:
-        """Return the rows that stand `distance` after the places, and for each the index of its place."""
-        with np.errstate(over="ignore"):  # places are numbers modulo 2**64
-            wanted = places + np.array(distance, dtype=np.int64).astype(np.uint64)
-        low = np.searchsorted(self._places, wanted, side="left")
-        counts = np.searchsorted(self._places, wanted, side="right") - low
-        index = np.repeat(np.arange(len(wanted)), counts)
-        inside = np.arange(len(index)) - np.repeat(np.cumsum(counts) - counts, counts)
-        return self._rows[low[index] + inside], index
+        sums = np.zeros(len(self._places))
+        for distance, weight in steps:
+            near = self._shift(-distance)[places]
+            there = near != NONE
+            sums[near[there]] += (
+                weight * values[there]
+            )  # places are there once, and so are the ones beside them
+        touched: Rows = np.flatnonzero(sums)
+        if self._is_simple:
+            rows_met = self._row_at[touched]
+            onto[rows_met] += sums[touched]
+            return rows_met
+        placed_rows = np.flatnonzero(self._place_of != NONE)
+        gains = sums[self._place_of[placed_rows]]
+        rows_met = placed_rows[gains > 0.0]
+        onto[rows_met] += gains[gains > 0.0]
+        return rows_met
 
     def around(self, row: int, distance: int) -> list[int]:
         """Return the rows at a distance from one row, ascending; none where it has no place."""
-        place = self._by_row[row : row + 1]
-        return [] if place[0] == NOWHERE else sorted(int(found) for found in self.at(place, distance)[0])
+        place = self._place_of[row]
+        near = NONE if place == NONE else self._shift(distance)[place]
+        if near == NONE:
+            return []
+        if self._is_simple:
+            return [int(self._row_at[near])]
+        return [int(found) for found in np.flatnonzero(self._place_of == near)]
+
+    def _shift(self, distance: int) -> Rows:
+        """Return for each place the one at a distance, or NONE."""
+        found = self._shifted.get(distance)
+        if found is None:
+            with np.errstate(over="ignore"):  # places are numbers modulo 2**64
+                wanted = self._places + np.array(distance, dtype=np.int64).astype(np.uint64)
+            at = np.minimum(np.searchsorted(self._places, wanted), len(self._places) - 1)
+            found = np.where(self._places[at] == wanted, at, NONE)
+            self._shifted[distance] = found
+        return found
 
 
 def distances(context: Context) -> list[tuple[int, float]]:
@@ -169,9 +233,8 @@ def distances(context: Context) -> list[tuple[int, float]]:
 
 def _smoothing(
     state: SpaceState,
-    terms: Sequence[str],
+    held: Sequence[Held],
     context: Context,
-    search: Search,
     eligible: NDArray[np.bool_],
     lexical: Scores,
 ) -> Scores:
@@ -180,28 +243,22 @@ def _smoothing(
     neighbours = Neighbours.of(state) if steps else None
     if not neighbours:
         return np.zeros_like(lexical)
-    whole, met = np.zeros_like(lexical), np.zeros(len(lexical), dtype=np.bool_)
-    for term in terms:
-        rows, scores = search([term])
-        if not rows:
-            continue
-        weight = idf(state.index.document_count, state.index.document_frequency(term))
-        shares = _occurrences(np.array(scores), weight)
-        share = np.zeros_like(lexical)
-        share[rows] = shares
-        places, values = neighbours.strongest(np.array(rows, dtype=np.int64), shares)
-        for distance, factor in steps:
-            # Each place is there once, so at one distance no row is met twice.
-            near, index = neighbours.at(places, -distance)
-            share[near] += factor * values[index]
-            met[near] = True
+    whole, share = np.zeros_like(lexical), np.zeros_like(lexical)
+    met = np.zeros(len(lexical), dtype=np.bool_)
+    for weight, rows, shares in held:
+        own = _occurrences(shares)
+        share[rows] = own
+        touched = neighbours.spread(rows, own, steps, share)
+        met[touched] = True
+        holders = np.flatnonzero(share)
         with np.errstate(divide="ignore"):
-            whole += weight / (1.0 + 1.0 / share)
+            whole[holders] += weight / (1.0 + 1.0 / share[holders])
+        share[holders] = 0.0
     return np.where(met & eligible, np.maximum(whole - lexical, 0.0), 0.0)
 
 
-def _occurrences(scores: Scores, weight: float) -> Scores:
-    """Return tf / K of each row, from its score weight * tf / (tf + K); infinite where k1 is 0."""
+def _occurrences(shares: Scores) -> Scores:
+    """Return tf / K, from tf / (tf + K); infinite where k1 is 0."""
     with np.errstate(divide="ignore"):
-        found: Scores = scores / (weight - scores)
+        found: Scores = shares / (1.0 - shares)
     return found

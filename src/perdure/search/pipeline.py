@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from msgspec import structs
+
 from perdure.errors import QueryLimit
 from perdure.lexical.bm25 import WorkExceeded
 from perdure.model.hit import Part
@@ -65,6 +67,9 @@ def rank(
     if weighing.is_identity(question.history) and question.is_plain:
         ranked = [Ranked(*one) for one in find(state, question, secret)]
     else:
+        if question.mode != "hybrid" and weighing.is_identity(question.history):
+            # Nothing reorders the candidates, so the first k are enough.
+            question = structs.replace(question, candidate_limit=question.k)
         ranked = rank_candidates(state, reader, question, weighing, secret)[: question.k]
     if question.min_score is not None:
         ranked = [one for one in ranked if one.score >= question.min_score]
@@ -144,10 +149,7 @@ def _own_match(state: SpaceState, terms: Sequence[str], number: int) -> tuple[in
 def _in_context(
     state: SpaceState, question: Question, terms: Sequence[str], eligible: Eligibility
 ) -> Matches:
-    def search(some: Sequence[str]) -> tuple[list[int], list[float]]:
-        return search_rows(state, some, state.next_number, eligible, question)
-
-    around = in_context(state, terms, question, search, flags_of(state, eligible, question.as_of))
+    around = in_context(state, terms, question, flags_of(state, eligible, question.as_of))
 
     def of(numbers: Sequence[int]) -> list[tuple[int, tuple[Part, ...]]]:
         found = []
@@ -158,7 +160,9 @@ def _in_context(
         return found
 
     best: dict[int, Found] = {}
-    for row in around.ranked():
+    # Units of one document share a place among the candidates, so that many rows may be too few.
+    for place in around.ranked(state.next_number if state.unit_owner else _limit(question)):
+        row = int(place)
         number = state.unit_owner.get(row, row)
         if number not in best:
             best[number] = Found(number, row, around.parts(row))
@@ -270,6 +274,11 @@ def _weighed(
     question: Question,
     weighing: Weighing,
 ) -> list[Ranked]:
+    if weighing.is_identity(question.history):
+        return [
+            Ranked(number, row, sum_of(parts), parts, parts, cosine=cosine)
+            for number, row, parts, cosine in found
+        ]
     top = max((sum_of(one.parts) for one in found), default=0.0)
     weighed: list[Ranked] = []
     for number, row, addends, cosine in found:

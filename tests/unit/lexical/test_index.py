@@ -11,7 +11,7 @@ import pytest
 from perdure.errors import InvalidRequest, Unavailable
 from perdure.lexical import index as lexical_index
 from perdure.lexical import reference
-from perdure.lexical.bm25 import LENGTH_MAX, TF_MAX, WorkExceeded
+from perdure.lexical.bm25 import LENGTH_MAX, TF_MAX, WorkExceeded, idf
 from perdure.lexical.index import kernel_name, load_index, new_index
 
 try:
@@ -307,3 +307,20 @@ def test_long_searches_of_several_threads_give_what_one_gives():
     for thread in threads:
         thread.join()
     assert answers == [expected] * 4
+
+
+def test_shares_give_the_very_bits_of_a_search(index):
+    for terms in (["a", "b"], ["a", "a", "c"], ["b"], ["c", "c", "c", "d"]):
+        index.add(terms)
+    index.hide(index.add(["a"]))
+    index.erase(index.add(["a", "b"]))
+    asked = sorted("abc", key=lambda term: (index.document_frequency(term), term))
+    sums = np.zeros(index.rows)
+    for term in asked:
+        rows, shares = index.shares(term)
+        held = np.frombuffer(rows, dtype=np.int32)
+        assert held.tolist() == [row for row in range(4) if term in dict(index.row_terms(row))]
+        sums[held] += idf(index.document_count, index.document_frequency(term)) * np.frombuffer(shares)
+    rows, scores, _ = index.search(["a", "b", "c"], 10)
+    assert [sums[row] for row in rows] == scores
+    assert index.shares("nowhere") == (b"", b"")
