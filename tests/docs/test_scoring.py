@@ -20,7 +20,8 @@ def test_every_number_of_the_worked_example_is_what_the_code_gives():
 
 def test_the_page_names_every_part_that_a_score_can_have_and_no_other():
     ranking = Relevance().parts(1.0, top=1.0, importance=1.0, age_ms=0)
-    made = score_parts([Part("lexical", 1.0)], ranking, recency_factor=0.5, historical=0.5)
+    names = ("lexical", "smoothing", "actor", "period", "phrase", "semantic")
+    made = score_parts([Part(name, 1.0) for name in names], ranking, recency_factor=0.5, historical=0.5)
     table = PAGE.read_text(encoding="utf-8").rpartition("| part |")[2]
     assert re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE) == [part.name for part in made]
 
