@@ -66,8 +66,8 @@ class Embedding:
     def of_units(self, texts: Sequence[str]) -> Vectors:
         """Return the vectors of a document's units from the embedder, as `made` does."""
         made = self.made(texts)
-        if not made or any(vectors.reason for vectors in made):
-            return made[0] if made else NO_VECTORS
+        if self.embedder is None or any(vectors.reason for vectors in made):
+            return made[0]
         return Vectors(tuple(data for one in made for data in one.units or (b"",)), made[0].model)
 
     def made(self, texts: Sequence[str]) -> list[Vectors]:
