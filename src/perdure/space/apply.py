@@ -89,7 +89,7 @@ def _apply_fact(state: SpaceState, item: Prepared, secret: bytes) -> None:
         _append_row(state, None, item.seq, [])
     for position, terms in enumerate(item.units):
         _append_row(state, record, item.seq, terms)
-        state.places[-1] = item.place
+        state.places[-1], state.retold[-1] = item.place, item.retold
         state.retold[-1] = item.retold
         if position:
             state.unit_owner[record.number + position] = record.number

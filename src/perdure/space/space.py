@@ -27,10 +27,10 @@ from perdure.space.facts import FactReader
 from perdure.space.idmap import id_hash
 from perdure.space.locks import SharedLock
 from perdure.space.names import hashed_name
-from perdure.space.preparing import Prepared, metadata_pairs, place_of, prepare
+from perdure.space.preparing import Prepared, metadata_pairs, place_of, prepare, retold_hash
 from perdure.space.requests import Request, fail_all
 from perdure.space.settings import Settings, refuse_others, settings_of
-from perdure.space.state import SpaceState, new_state
+from perdure.space.state import NOWHERE, SpaceState, new_state
 
 T = TypeVar("T")
 WRITE_ATTEMPTS = 16
@@ -409,7 +409,9 @@ class Space:
                 digest = draft.digest(record.id)
                 pairs = metadata_pairs(record.metadata, secret)
                 place = place_of(record, secret)
-                prepared.append(Prepared(base + 1 + position, record, units, id_hash(digest), pairs, place))
+                retold = NOWHERE if record.version else retold_hash(record.text, secret)
+                seq = base + 1 + position
+                prepared.append(Prepared(seq, record, units, id_hash(digest), pairs, place, retold))
             else:
                 prepared.append(Prepared(base + 1 + position, record))
         return prepared

@@ -139,8 +139,8 @@ class SpaceState:
     superseded_from: array[int] = field(default_factory=lambda: array("q"))
     places: array[int] = field(default_factory=lambda: array("Q"))  # see `place_of`; NOWHERE where untold
     vector_seqs: array[int] = field(default_factory=lambda: array("q"))  # of the vector's record; 0: none
-    presence: bytearray = field(default_factory=bytearray)  # DEAD, LIVE or HIDDEN
     retold: array[int] = field(default_factory=lambda: array("Q"))  # see `retold_hash`; NOWHERE: never retold
+    presence: bytearray = field(default_factory=bytearray)  # DEAD, LIVE or HIDDEN
 
     ids: IdMap = field(default_factory=IdMap)
     links: LinkTable = field(default_factory=LinkTable)
@@ -264,7 +264,7 @@ class SpaceState:
             + len(self.actor_of)
         )
         vectors = 0 if self.vectors is None else self.vectors.memory_bytes()
-        columns = 96 * len(self.presence)
+        columns = 104 * len(self.presence)
         derived = self.index.memory_bytes() + vectors + self.fields.memory_bytes()
         return derived + columns + 200 * (mapped + self.links.count)
 
