@@ -1,1 +1,1 @@
-"""Embedders: from texts to vectors."""
+"""Embedders: from texts to vectors. A fact without a vector is found by its words."""

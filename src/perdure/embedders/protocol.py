@@ -8,7 +8,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from perdure.errors import InvalidRequest
+from perdure.errors import InvalidRequest, Unavailable
 
 Vectors = NDArray[np.float32]
 QueryTask = Literal["fact", "conversation"]
@@ -51,7 +51,7 @@ class Embedder(Protocol):
 
 
 def checked_vectors(value: Any, *, count: int, dimension: int, model: str) -> Vectors:
-    """Return an embedder's answer as float32 of shape (count, dimension), or raise InvalidRequest.
+    """Return an embedder's answer as float32 of shape (count, dimension), or raise Unavailable.
 
     The answer may be any rectangle of real numbers. Refused are another shape, values that are no numbers,
     and NaN, infinities and sizes that float32 cannot hold. Rows of zeros pass.
@@ -59,17 +59,17 @@ def checked_vectors(value: Any, *, count: int, dimension: int, model: str) -> Ve
     try:
         found = np.asarray(value)
     except ValueError as error:  # rows of several lengths
-        raise InvalidRequest(
+        raise Unavailable(
             f"the embedder {model!r} gave rows of different lengths; it must give {dimension} numbers for each text",
             field="embedder",
         ) from error
     if found.dtype.kind not in "fiu":
-        raise InvalidRequest(
+        raise Unavailable(
             f"the embedder {model!r} gave values of type {found.dtype}; it must give real numbers",
             field="embedder",
         )
     if found.shape != (count, dimension) and not (count == 0 and found.size == 0):
-        raise InvalidRequest(
+        raise Unavailable(
             f"the embedder {model!r} gave an array of shape {found.shape} for {count} texts; it must be "
             f"({count}, {dimension})",
             field="embedder",
@@ -78,7 +78,7 @@ def checked_vectors(value: Any, *, count: int, dimension: int, model: str) -> Ve
         vectors = np.ascontiguousarray(found, dtype=np.float32).reshape(count, dimension)
     finite = np.isfinite(vectors).all(axis=1)
     if not finite.all():
-        raise InvalidRequest(
+        raise Unavailable(
             f"the embedder {model!r} gave a vector that is not finite as float32, for text {int(finite.argmin())} "
             "of the batch",
             field="embedder",
