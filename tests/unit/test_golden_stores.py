@@ -42,20 +42,29 @@ def path(kept, tmp_path):
     return copy
 
 
-def as_json(told):
-    return json.loads(json.dumps(told))
+def as_json(told, expected):
+    """Return the answers as JSON, without the fields that later builds have added to what is expected."""
+    return _like(json.loads(json.dumps(told)), expected)
+
+
+def _like(told, expected):
+    if isinstance(told, dict) and isinstance(expected, dict):
+        return {name: _like(told[name], expected[name]) for name in expected if name in told}
+    if isinstance(told, list) and isinstance(expected, list) and len(told) == len(expected):
+        return [_like(one, other) for one, other in zip(told, expected, strict=True)]
+    return told
 
 
 def test_an_earlier_store_answers_as_the_build_did_that_wrote_it(path, expected):
     with open_at_now(path) as store:
-        assert as_json(answers(store)) == expected
+        assert as_json(answers(store), expected) == expected
 
 
 def test_an_earlier_store_answers_the_same_without_what_helps_to_open_it(path, expected):
     for file in [*path.glob("cache-*"), *path.glob("*-shm"), *path.glob("writer.*")]:
         file.unlink()
     with open_at_now(path) as store:
-        assert as_json(answers(store)) == expected
+        assert as_json(answers(store), expected) == expected
 
 
 def test_the_kept_store_holds_a_record_of_every_type_of_its_format(path):
@@ -76,7 +85,7 @@ def test_an_earlier_store_can_be_written_and_forgotten_in(path, expected):
         assert memory.remember("A kettle of today", id="today").created
         assert memory.recall("kettle of today")[0].id == "today"
         assert memory.forget(ids=["today"]).forgotten == ("today",)
-        told = as_json(answers(store))
+        told = as_json(answers(store), expected)
     assert without_the_feed(told) == without_the_feed(expected)
 
 
@@ -98,10 +107,10 @@ def test_what_was_blocked_and_answered_under_a_key_in_an_earlier_store_still_cou
 def test_an_earlier_store_can_be_purged(path, expected):
     with open_at_now(path) as store:
         store.purge()
-        told = as_json(answers(store))
+        told = as_json(answers(store), expected)
         assert without_the_feed(told) == without_the_feed(expected)
     with open_at_now(path) as store:
-        assert as_json(answers(store)) == told
+        assert as_json(answers(store), expected) == told
 
 
 def test_nothing_is_found_wrong_with_an_earlier_store_before_or_after_a_purge(path):
