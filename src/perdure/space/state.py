@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pyroaring import BitMap
 
+from perdure.errors import Unavailable
 from perdure.lexical.index import LexicalIndex, new_index
+from perdure.lexical.languages import PROFILES
 from perdure.lexical.profile import Profile, get_profile
 from perdure.log.protocol import EMPTY, Head
 from perdure.log.records import AnnotationRecord, EndRecord, FactRecord, ReceiptRecord, SpaceRecord
@@ -275,7 +277,16 @@ class SpaceState:
 
 
 def new_state(settings: SpaceRecord) -> SpaceState:
-    """Return the state of a space that holds nothing but its settings."""
+    """Return the state of a space that holds nothing but its settings.
+
+    Raises:
+        Unavailable: a newer build gave it a profile that this one does not know.
+    """
+    if settings.profile not in PROFILES:
+        raise Unavailable(
+            f"the space was made with profile {settings.profile[:64]!r}, which this build does not know: open it with "
+            "a newer one, or give it another with reindex"
+        )
     return SpaceState(
         settings=settings,
         profile=get_profile(settings.profile),

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import threading
 
+import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from perdure import Busy, InvalidRequest, MemoryConfig, NewFact, Store
-from perdure.errors import Conflict
+from perdure.errors import Conflict, Unavailable
 from perdure.lexical.languages import PROFILES
 from perdure.log.memory import MemoryLog
+from perdure.log.protocol import Rewritten
+from perdure.log.records import decode, encode
 from scenarios.stores import EVERY_BACKEND, NOW, ids, texts
 
 GERMAN = MemoryConfig(profile="snowball:german")
@@ -203,6 +206,29 @@ def test_a_cursor_from_before_is_refused(memory):
     memory.reindex(profile="unicode.v1")
     with pytest.raises((Conflict, InvalidRequest)):
         memory.list(limit=2, cursor=cursor)
+
+
+def test_a_space_of_a_profile_that_this_build_does_not_know_says_so_and_can_be_given_another(store):
+    memory = store.memory()
+    memory.remember("the dogs")
+    store.log.purge(with_profile("klingon.v3"))
+    with pytest.raises(Unavailable, match=r"klingon\.v3.*reindex"):
+        memory.recall("dog")
+    assert memory.reindex(profile="english.v1").changed
+    assert texts(memory.recall("dog")) == ["the dogs"]
+
+
+def with_profile(profile):
+    """What a build would write that knows a profile of this name."""
+
+    def rewrite(space, read):
+        for entry in read():
+            record = decode(entry.data, space=space, seq=entry.seq)
+            if entry.seq == 1:
+                record = msgspec.structs.replace(record, profile=profile)
+            yield Rewritten(encode(record))
+
+    return rewrite
 
 
 class Meddling:
