@@ -101,6 +101,7 @@ def test_an_empty_index_finds_nothing(index):
     assert index.search(vector(1), 5, mask=b"\1") == ([], [])
     assert index.search(vector(1), 5, rows=np.array([3], dtype=np.int32)) == ([], [])
     assert index.scores(vector(1), []) == []
+    index.put_many([], np.empty((0, DIMENSION), dtype=np.float32))
     assert index.count == 0
 
 
