@@ -10,6 +10,7 @@ from perdure.model.document import Document, DocumentHit
 from perdure.model.fact import Fact, Source
 from perdure.model.hit import ChainLink, Explanation, Hit
 from perdure.model.inputs import NewFact
+from perdure.model.replies import Merged
 from perdure.model.status import Status
 
 CANARY = "XQZ-canary-7731"
@@ -71,6 +72,7 @@ VALUES = [
     EXPLANATION,
     Document(CANARY, CANARY, {CANARY: CANARY}, 1),
     DocumentHit(CANARY, CANARY, 0, {CANARY: CANARY}, 1.0),
+    Merged(CANARY, (CANARY,), False, (CANARY,), None, None, False, {CANARY: CANARY}),
     NewFact(text=CANARY, id=CANARY, subject=CANARY, metadata={CANARY: CANARY}),
 ]
 

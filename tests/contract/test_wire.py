@@ -19,12 +19,13 @@ from perdure.model.status import Status
 FACT = [
     "id", "text", "subject", "entities", "metadata", "tags", "kind", "importance", "pinned", "eventTime",
     "validFrom", "validTo", "ingestTime", "ends", "uses", "lastUsedAt", "hidden", "source", "supersedes",
-    "supersededBy", "status",
+    "supersededBy", "status", "merged",
 ]  # fmt: skip
 EXPLANATION = [
     "id", "reason", "retrieved", "rank", "lexicalScore", "semanticScore", "retrievalScore", "weights", "fusion",
     "matchedTerms", "recencyFactor", "historicalFactor", "finalScore", "parts", "status", "asOf", "knownAt",
     "validFrom", "validTo", "withinValidity", "filteredBy", "chain", "source",
+    "uses", "lastUsedAt",
 ]  # fmt: skip
 DAY_MS = 1_735_689_600_000
 
@@ -105,6 +106,16 @@ def test_receipts_pages_and_feeds_have_their_keys(memory):
     }  # fmt: skip
 
 
+def test_a_merge_and_what_was_merged_have_their_keys(memory):
+    memory.remember("Alice dwells in Rome", id="x", metadata={"n": 1.5})
+    assert plain(wire.merged_object(memory.merge("r", ["x"]))) == {
+        "kept": "r", "merged": ["x"], "dryRun": False, "tags": [], "kind": None, "importance": None,
+        "pinned": False, "metadata": {"n": 1.5},
+    }  # fmt: skip
+    assert plain(wire.fact_object(memory.get("r")))["merged"] == {"count": 1, "lastAt": DAY_MS}
+    assert wire.fact_object(memory.get("p"))["merged"] is None
+
+
 def test_capabilities_say_what_is_not_there_too(memory):
     told = plain(wire.capabilities_object(memory.capabilities()))
     assert told["contractVersion"] == 1
@@ -182,7 +193,7 @@ def test_times_are_whole_milliseconds_in_the_order_of_the_moments(start, end, te
 
 
 def test_the_names_of_a_new_fact_are_those_of_a_fact():
-    camel = {wire.camel_case(name) for name in NewFact.__struct_fields__} - {"reassert"}
+    camel = {wire.camel_case(name) for name in NewFact.__struct_fields__} - {"reassert", "embedding"}
     assert camel <= set(FACT)
     assert {wire.camel_case(name) for name in Fact.__struct_fields__} == set(FACT)
 

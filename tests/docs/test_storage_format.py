@@ -18,7 +18,7 @@ from source_tree import ROOT
 PAGE = ROOT / "docs" / "storage-format.md"
 TEXT = PAGE.read_text(encoding="utf-8")
 TYPES = typing.get_args(records.Record)
-PARTS = (records.SourceFields, records.ReceiptItem)
+PARTS = (records.SourceFields, records.Merges, records.ReceiptItem)
 EXAMPLE = records.LinkRecord(2, 1, False, None, 1_700_000_000_000)
 
 

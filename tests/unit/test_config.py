@@ -21,8 +21,10 @@ from perdure.policies import (
     MaxFacts,
     NoConsolidation,
     NoRecency,
+    Prune,
     Relevance,
     ScoreOrder,
+    StandardAdmission,
     SupersededFor,
     SupersessionDecision,
 )
@@ -90,6 +92,15 @@ def test_every_json_field_reaches_the_setting_of_its_name():
         "historicalWeight": 0.5,
         "forgetting": {"kind": "expired-for", "graceMs": 7},
         "consolidation": "none",
+        "admission": {
+            "kind": "standard",
+            "allowSensitive": True,
+            "rememberPreferences": False,
+            "rememberTasks": False,
+            "ignoreSmallTalk": False,
+            "strictWords": True,
+        },
+        "dedup": "merge-exact",
         "onIdConflict": "replace",
         "ranking": {"kind": "relevance", "importanceWeight": 1, "recencyWeight": 2, "decayDays": 3.5},
         "profile": "english.v1",
@@ -105,6 +116,14 @@ def test_every_json_field_reaches_the_setting_of_its_name():
         recency=ExponentialRecency(1000, basis="ingest", floor=0.25),
         historical_weight=0.5,
         forgetting=ExpiredFor(7),
+        admission=StandardAdmission(
+            allow_sensitive=True,
+            remember_preferences=False,
+            remember_tasks=False,
+            ignore_small_talk=False,
+            strict_words=True,
+        ),
+        dedup="merge-exact",
         on_id_conflict="replace",
         ranking=Relevance(importance_weight=1.0, recency_weight=2.0, decay_days=3.5),
         k1=1.2,
@@ -115,7 +134,7 @@ def test_every_json_field_reaches_the_setting_of_its_name():
     assert MemoryConfig.from_json(told) == expected
     assert MemoryConfig.from_json(json.dumps(told).encode()) == expected
     assert json.loads(expected.to_json()) == told
-    assert set(told) | {"extractor", "observers"} == {
+    assert set(told) | {"extractor", "observers", "embedder", "embeddingDimension"} == {
         name if "_" not in name else name.split("_")[0] + "".join(p.capitalize() for p in name.split("_")[1:])
         for name in (field.name for field in fields(MemoryConfig))
     }
@@ -128,6 +147,11 @@ def test_every_json_field_reaches_the_setting_of_its_name():
         ({"kind": "keep-all"}, KeepAll()),
         ({"kind": "superseded-for", "ageMs": 0}, SupersededFor(0)),
         ({"kind": "max-facts", "limit": 100}, MaxFacts(100)),
+        ("prune", Prune()),
+        (
+            {"kind": "prune", "maxAgeDays": 5, "minImportance": 1, "maxFacts": 9},
+            Prune(max_age_days=5, min_importance=1, max_facts=9),
+        ),
     ],
 )
 def test_a_forgetting_policy_is_selected_by_name(plain, policy):
@@ -147,7 +171,7 @@ def test_a_built_in_given_as_object_equals_the_one_given_by_name():
 def test_the_json_form_is_canonical_whatever_the_spelling():
     told = '{ "k1" : 1.0, "defaultK":10, "ranking":{"kind":"score"} }'
     assert MemoryConfig.from_json(told).to_json() == MemoryConfig(k1=1).to_json()
-    assert MemoryConfig().to_json().startswith(b'{"b":0.4,"consolidation":"none","defaultHistory":"current"')
+    assert MemoryConfig().to_json().startswith(b'{"admission":"none","b":0.4,"consolidation":"none","dedup"')
 
 
 @pytest.mark.parametrize(
@@ -157,8 +181,8 @@ def test_the_json_form_is_canonical_whatever_the_spelling():
         ({"default_k": 3}, "default_k"),
         ({"extractor": "x"}, "extractor"),
         ({"observers": []}, "observers"),
-        ({"admission": "none"}, "admission"),
-        ({"dedup": "none"}, "dedup"),
+        ({"admission": {"kind": "none", "strictWords": True}}, "admission.strictWords"),
+        ({"admission": {"kind": "standard", "strict": True}}, "admission.strict"),
         ({"embedder": None}, "embedder"),
         ({"recency": {"kind": "none", "floor": None}}, "recency.floor"),
         ({"embeddingDimension": 3}, "embeddingDimension"),
@@ -219,6 +243,12 @@ def test_a_repeated_key_is_named_by_its_path(text, path):
         ({"forgetting": ["keep-all"]}, "forgetting"),
         ({"consolidation": "collapse"}, "consolidation"),
         ({"onIdConflict": "merge"}, "onIdConflict"),
+        ({"admission": "strict"}, "admission"),
+        ({"admission": {"kind": "standard", "strictWords": 1}}, "admission.strictWords"),
+        ({"dedup": "merge"}, "dedup"),
+        ({"dedup": True}, "dedup"),
+        ({"forgetting": {"kind": "prune", "minImportance": 2}}, "forgetting.minImportance"),
+        ({"forgetting": {"kind": "prune", "maxFacts": -1}}, "forgetting.maxFacts"),
         ({"ranking": {"kind": "relevance", "decayDays": 0}}, "ranking.decayDays"),
         ({"ranking": {"kind": "relevance", "importanceWeight": 0, "recencyWeight": 0}}, "ranking"),
         ({"profile": "english.v2"}, "profile"),
@@ -335,8 +365,8 @@ def test_a_copy_differs_in_the_named_settings_only_and_is_checked_too():
     assert config == MemoryConfig(k1=1.5)
     with pytest.raises(InvalidRequest, match="default_k"):
         config.replace(default_k=0)
-    with pytest.raises(InvalidRequest, match="admission is an unknown field"):
-        config.replace(admission="none")
+    with pytest.raises(InvalidRequest, match="trace_limit is an unknown field"):
+        config.replace(trace_limit=5)
 
 
 def test_a_configuration_cannot_be_changed_in_place():

@@ -86,6 +86,10 @@ def show_fact(screen: Screen, fact: Fact) -> None:
         "ends": "; ".join(_ended(end) for end in fact.ends),
         "supersedes": ", ".join(fact.supersedes),
         "superseded by": ", ".join(fact.superseded_by),
+        "used": f"{fact.uses} times, last {iso(fact.last_used_at)}" if fact.uses else None,
+        "merged": None
+        if fact.merged is None
+        else f"{fact.merged.count} times, last {iso(fact.merged.last_at)}",
         "metadata": compact(fact.metadata) if fact.metadata else None,
         "source": _source(fact.source),
         "text": fact.text,

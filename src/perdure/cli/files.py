@@ -230,6 +230,10 @@ def _show(screen: Screen, report: Report, scope: str | None) -> None:
     screen.line(
         f"{report.stored} facts stored, {known} were known, {len(report.bad)} entries are bad and left out."
     )
+    if merged := report.outcomes.get("merged", 0):
+        screen.line(f"{merged} were merged into facts that say the same.")
+    if refused := report.outcomes.get("refused", 0):
+        screen.line(f"{refused} were refused by the configuration's admission policy.")
     named = [name for name in report.principals if name]
     if named:
         screen.fields([("principals", ", ".join(named))])

@@ -69,7 +69,10 @@ def remember(  # noqa: PLR0913 - one parameter per option
     reassert: Annotated[bool, typer.Option("--reassert", help="Store it anew though it was told.")] = False,
     idempotency_key: o.IdempotencyKey = None,
 ) -> None:
-    """Tell a fact. Telling the same again stores nothing."""
+    """Tell a fact. Telling the same again stores nothing.
+
+    What the configuration's admission policy refuses is not stored either, and the exit code is 1.
+    """
     told: dict[str, Any] = {
         "id": id_,
         "subject": subject,
@@ -218,6 +221,8 @@ def _answer(session: Session, reply: Remembered) -> None:
         print_json({"remembered": [remembered_object(reply)]})
     else:
         show_receipt(Screen(), reply)
+    if reply.outcome == "refused":
+        raise typer.Exit(1)
 
 
 def _show(session: Session, fact: Fact) -> None:

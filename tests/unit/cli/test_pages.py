@@ -52,6 +52,8 @@ def test_the_python_of_the_page_on_imports_runs():
         "demo",
         "apply-forgetting",
         "consolidate",
+        "merge",
+        "use",
         "erase",
         "purge",
     ],

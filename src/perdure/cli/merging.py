@@ -1,0 +1,67 @@
+"""Commands about facts that are there already: merge, use."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from perdure.cli import options as o
+from perdure.cli.previews import count_of
+from perdure.cli.screen import Screen, compact, print_json
+from perdure.cli.session import Session, command
+
+Ids = Annotated[list[str], typer.Argument(metavar="ID…", help="The facts' ids.")]
+
+
+def add_to(app: typer.Typer) -> None:
+    command(app, "merge")(merge)
+    command(app, "use")(use)
+
+
+def merge(
+    session: Session,
+    keep: Annotated[str, typer.Argument(metavar="KEEP", help="The id of the fact that stays.")],
+    ids: Ids,
+    *,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be.")] = False,
+    idempotency_key: o.IdempotencyKey = None,
+) -> None:
+    """Say that KEEP tells what the others tell: it supersedes them and takes over what is noted of them."""
+    with session.memory(changes=not dry_run) as memory:
+        reply = memory.merge(keep, ids, dry_run=dry_run, idempotency_key=idempotency_key)
+    if session.as_json:
+        from perdure.contract.wire import merged_object  # noqa: PLC0415 - only where it is printed
+
+        print_json(merged_object(reply))
+        return
+    screen = Screen()
+    would = " would be" if reply.dry_run else ""
+    screen.line(f"{count_of(len(reply.merged))}{would} merged into {reply.kept}.")
+    told = {
+        "tags": ", ".join(reply.tags),
+        "kind": reply.kind,
+        "importance": None if reply.importance is None else str(reply.importance),
+        "pinned": "yes" if reply.pinned else None,
+        "metadata": compact(reply.metadata) if reply.metadata else None,
+    }
+    screen.fields((name, value) for name, value in told.items() if value)
+
+
+def use(
+    session: Session,
+    ids: Ids,
+    *,
+    context: Annotated[
+        str | None,
+        typer.Option("--context", metavar="NAME", help="Within one context each fact counts once."),
+    ] = None,
+    idempotency_key: o.IdempotencyKey = None,
+) -> None:
+    """Count that facts were used, as in a prompt. No other command counts uses."""
+    with session.memory(changes=True) as memory:
+        counted = memory.record_use(ids, context_id=context, idempotency_key=idempotency_key)
+    if session.as_json:
+        print_json({"counted": counted})
+    else:
+        Screen().line(f"A use of {count_of(counted)} was counted.")
