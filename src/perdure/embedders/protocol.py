@@ -12,6 +12,7 @@ from perdure.errors import InvalidRequest, Unavailable
 
 Vectors = NDArray[np.float32]
 QueryTask = Literal["fact", "conversation"]
+QUERY_TASKS: tuple[QueryTask, ...] = ("fact", "conversation")
 DIMENSION_MAX = 65_536
 
 
