@@ -88,7 +88,11 @@ class Endpoint:
             connection.connect()
             with _cut_off(connection.sock, self.timeout_ms / 1_000, late):
                 connection.request("POST", parts.path, body, headers)
-                return _answer(connection.getresponse(), bytes_max)
+                with connection.getresponse() as response:
+                    answer = _answer(response, bytes_max)
+            if late.is_set():  # without an announced length, being cut off looks like the end
+                raise TimeoutError
+            return answer
         except (OSError, HTTPException) as error:
             raise _Failed(self._broken(error, late.is_set())) from error
         finally:
