@@ -29,6 +29,7 @@ from perdure.search.query import Budget
 from perdure.space.purging import purge_store, rewritten
 from perdure.space.registry import Registry
 from perdure.space.settings import Settings
+from perdure.space.space import Space
 from perdure.space.verifying import verify_log
 from perdure.transfer.exporting import Asked, export, export_to
 from perdure.transfer.importing import Options, import_lines
@@ -413,7 +414,12 @@ class Store:
         self._check_open()
         space = self._registry.space(namespace, _settings(chosen))
         space.check_settings(_settings(chosen), _settings(MemoryConfig()))
-        return Memory(space, chosen, on_close=on_close)
+
+        def find_space(other: Namespace) -> Space:
+            self._check_open()
+            return self._registry.space(other, _settings(chosen))
+
+        return Memory(space, chosen, on_close=on_close, find_space=find_space)
 
     def _receipt(self, purged: Purged, now: int) -> PurgeReceipt:
         certificate = certify_purge(self.log, purged, now)

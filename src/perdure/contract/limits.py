@@ -27,3 +27,5 @@ METADATA_KEY_RESERVED = "perdure"
 MERGED_IDS_MAX = 256  # digests of merged tellings that a fact keeps, 16 bytes each
 DIMENSION_MAX = 4_096  # of an embedding
 MODEL_BYTES_MAX = 256  # of an embedder's fingerprint
+TRACE_LIMIT = 100  # rejections that a trace lists
+TRACE_LIMIT_MAX = 100_000

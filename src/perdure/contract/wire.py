@@ -8,7 +8,7 @@ explanation is always there, null where there is nothing; `explanation` of a hit
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from enum import Enum
 from typing import Any, TypeVar
@@ -84,7 +84,17 @@ def hit_object(hit: Hit) -> JsonObject:
     shown: JsonObject = {"fact": fact_object(hit.fact), "score": hit.score, "status": hit.status.value}
     if hit.explanation is not None:
         shown["explanation"] = explanation_object(hit.explanation)
+    if hit.space is not None:
+        shown["space"] = {"principal": hit.space.principal, "scope": hit.space.scope}
     return shown
+
+
+def results_size(hits: Iterable[Hit]) -> Iterator[int]:
+    """Yield for each hit the bytes of the results up to and with it: a compact JSON array of their objects."""
+    size = 2
+    for place, hit in enumerate(hits):
+        size += len(msgspec.json.encode(hit_object(hit))) + (place > 0)
+        yield size
 
 
 def explanation_object(explanation: Explanation) -> JsonObject:
@@ -114,6 +124,13 @@ def explanation_object(explanation: Explanation) -> JsonObject:
         "source": None if explanation.source is None else source_object(explanation.source),
         "uses": explanation.uses,
         "lastUsedAt": _millis(explanation.last_used_at),
+        "marks": [[start, end] for start, end in explanation.marks],
+        "neighbours": [
+            {"id": one.id, "distance": one.distance, "weight": one.weight, "terms": list(one.terms)}
+            for one in explanation.neighbours
+        ],
+        "actor": explanation.actor,
+        "period": explanation.period,
     }
 
 

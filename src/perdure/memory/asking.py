@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
-from perdure.base.instants import Instant, find_millis
+from perdure.base.instants import Instant, find_millis, to_millis
 from perdure.contract import limits
 from perdure.errors import InvalidRequest
 from perdure.memory.config import HISTORIES, MemoryConfig
@@ -71,6 +71,7 @@ class Asking:
             model,
             resolved_fusion(told, mode),
             checked_context(told.get("context")),
+            checked_during(told),
         ), checked_times(told.get("as_of"), told.get("known_at"))
 
 
@@ -84,6 +85,31 @@ def _candidates(value: Any, k: int) -> int:
     if value is None:
         return max(limits.CANDIDATES_DEFAULT, k)
     return checks.checked_count(value, "candidate_limit", k, limits.CANDIDATES_MAX)
+
+
+def checked_during(told: Mapping[str, Any]) -> tuple[int, int] | None:
+    """Return the interval of `valid_during` in milliseconds; it goes with no `history` and no `status`."""
+    value = told.get("valid_during")
+    if value is None:
+        return None
+    for other in ("history", "status"):
+        if told.get(other) is not None:
+            raise InvalidRequest(
+                f"valid_during says which facts are meant, and so does {other}: leave one of the two out",
+                field="valid_during",
+            )
+    return checked_interval(value, "valid_during")
+
+
+def checked_interval(value: Any, field: str) -> tuple[int, int]:
+    """Return two moments in order, in milliseconds."""
+    bounds = [*checks.members_of(value, field, "two moments")]
+    if len(bounds) != 2:
+        raise InvalidRequest(f"{field} must be two moments, got {len(bounds)}", field=field)
+    start, end = (to_millis(bound, field=field) for bound in bounds)
+    if end <= start:
+        raise InvalidRequest(f"{field} must end after it begins", field=field)
+    return start, end
 
 
 def checked_context(value: Any) -> Context | None:

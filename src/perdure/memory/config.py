@@ -95,6 +95,7 @@ class MemoryConfig:
         b: 0 to 1; how much a long text is held against it.
         limits: budgets of one read.
         receipt_days: how long an idempotency key is remembered, 1 to 36,500 days.
+        trace_limit: how many rejections a trace lists, 0 to 100,000.
         extractor: finds entities in a text; only code can give it.
         observers: objects to be told of durable writes; only code can give them.
     """
@@ -115,6 +116,7 @@ class MemoryConfig:
     b: float = 0.4
     limits: Limits = Limits()
     receipt_days: int = contract_limits.RECEIPT_DAYS
+    trace_limit: int = contract_limits.TRACE_LIMIT
     embedder: Embedder | str = "none"
     embedding_dimension: int | None = None
     extractor: EntityExtractor | None = None
@@ -130,6 +132,7 @@ class MemoryConfig:
         "k1": Real(0.0, K1_MAX),
         "b": Real(0.0, 1.0),
         "receipt_days": Whole(1, RECEIPT_DAYS_MAX),
+        "trace_limit": Whole(0, contract_limits.TRACE_LIMIT_MAX),
     }
     CHOICES: ClassVar[Mapping[str, Choice[Any]]] = {
         "supersession": SUPERSESSION,

@@ -16,7 +16,7 @@ from perdure.contract import limits
 from perdure.contract.capabilities import Capabilities, capabilities
 from perdure.errors import InvalidRequest, NotFound
 from perdure.log.protocol import Progress
-from perdure.memory.asking import Asking, checked_scope, checked_times
+from perdure.memory.asking import Asking, checked_during, checked_interval, checked_scope, checked_times
 from perdure.memory.changing import (
     UNSET,
     Correction,
@@ -33,15 +33,18 @@ from perdure.memory.listing import Listing
 from perdure.memory.maintenance import ConsolidateRules, plan_consolidate, policy_scope
 from perdure.memory.merging import plan_merge
 from perdure.memory.notifying import Notifier
+from perdure.memory.prompting import as_prompt
 from perdure.memory.reading import Reading
 from perdure.memory.reindexing import embed_missing, reindex_space
 from perdure.memory.remembering import RememberRules, plan_remember, reply_of
 from perdure.memory.scopes import Scope, scope_of
+from perdure.memory.spaces import checked_bytes, checked_spaces, fitting, merged, refuse_recall_only
 from perdure.memory.telling import Telling, admitted, identity_bytes, telling_of, with_vectors
 from perdure.memory.using import plan_use
 from perdure.model.fact import Fact, Source
 from perdure.model.hit import Explanation, Hit
 from perdure.model.inputs import NewFact, RecallOptions
+from perdure.model.namespace import Namespace
 from perdure.model.replies import (
     Changes,
     Consolidated,
@@ -52,6 +55,7 @@ from perdure.model.replies import (
     Reindexed,
     Remembered,
 )
+from perdure.model.trace import Diff, Trace
 from perdure.planning import checks
 from perdure.planning.embedding import Embedding
 from perdure.planning.receipts import Keyed
@@ -67,9 +71,14 @@ class Memory:
     """The facts of one space. Use `Memory.open(path)` or `Store.memory(...)` to get one."""
 
     def __init__(
-        self, space: Space, config: MemoryConfig, *, on_close: Callable[[], None] | None = None
+        self,
+        space: Space,
+        config: MemoryConfig,
+        *,
+        on_close: Callable[[], None] | None = None,
+        find_space: Callable[[Namespace], Space],
     ) -> None:
-        self._space, self.config = space, config
+        self._space, self.config, self._find_space = space, config, find_space
         self._asking = Asking(config)
         self._embedding = Embedding(config.embedder_object, config.embedding_dimension)
         self._reading = Reading(space, self._asking)
@@ -360,22 +369,75 @@ class Memory:
             query: words to find; no syntax, every character is text. It may be blank where `embedding` is given.
             explain: attach an Explanation to each hit.
             options: see `RecallOptions`: k, as_of, known_at, history, subject, entity, tags, kind, pinned, filter,
-                min_score, candidate_limit, mode, embedding, fusion, weights, context.
+                min_score, candidate_limit, mode, embedding, fusion, weights, context, valid_during, spaces,
+                max_bytes.
 
         Raises:
             InvalidRequest: a malformed or unknown option, or a blank query. QueryLimit: the budget is too small.
             What the configuration's embedder raises, unless mode is `lexical`.
         """
         question, times = self._asking.question(query, options)
-        return self._reading.recall(question, times, explain=checks.checked_flag(explain, "explain"))
+        explain = checks.checked_flag(explain, "explain")
+        if options.get("spaces") is None and options.get("max_bytes") is None:
+            return self._reading.recall(question, times, explain=explain)
+        others = checked_spaces(options.get("spaces"), self._space.namespace)
+        most = checked_bytes(options.get("max_bytes"))
+        hits = self._reading.recall(question, times, explain=explain)
+        if options.get("spaces") is not None:
+            answers = [(self._space.namespace, hits)]
+            for name in others:
+                reading = Reading(self._find_space(name), self._asking)
+                answers.append((name, reading.recall(question, times, explain=explain)))
+            hits = merged(answers, question.k)
+        return hits if most is None else fitting(hits, most)
 
     def explain(self, query: str, id: str, **options: Unpack[RecallOptions]) -> Explanation:
         """Return why the fact comes back from this recall, or why it does not. Options as in `recall`.
 
         Raises NotFound when there is no such fact (or it was forgotten or hidden).
         """
+        refuse_recall_only(options, "explain")
         question, times = self._asking.question(query, options)
         return self._reading.explain(question, times, checked_id(id))
+
+    def trace(self, query: str, **options: Unpack[RecallOptions]) -> Trace:
+        """Return a recall with what it left out, and why: counts of all, and up to `trace_limit` rejections.
+
+        Options as in `recall`, but `spaces` and `max_bytes`. Looks at every row. Raises as `recall`.
+        """
+        refuse_recall_only(options, "trace")
+        question, times = self._asking.question(query, options)
+        return self._reading.trace(question, times, (query, options, self.config.trace_limit))
+
+    def diff(
+        self,
+        known_at: tuple[Instant, Instant],
+        *,
+        as_of: Instant | None = None,
+        subject: str | None = None,
+        entity: str | None = None,
+        tags: Iterable[str] | None = None,
+        kind: str | None = None,
+        pinned: bool | None = None,
+        filter: Mapping[str, Any] | None = None,
+    ) -> Diff:
+        """Return what came to be known after the first moment and until the second, the second included.
+
+        Facts that were learnt, ended, retracted, superseded and corrected, each with its status at `as_of`
+        (default now) as known before and after. What was forgotten since is in none of them.
+
+        Raises:
+            InvalidRequest: `known_at` is not two moments in order. QueryLimit: the budget is too small.
+        """
+        start, end = checked_interval(known_at, "known_at")
+        scope = checked_scope(
+            subject=subject, entity=entity, tags=tags, kind=kind, pinned=pinned, filter=filter
+        )
+        return self._reading.diff((start, end), find_millis(as_of, field="as_of"), scope)
+
+    def as_prompt(self, hits: Iterable[Hit | Fact], *, max_bytes: int | None = None) -> str:
+        """Return hits as text for a prompt: dated, sourced, and fenced as data. See `perdure.memory.prompting`."""
+        return as_prompt(hits, max_bytes=max_bytes)
 
     def get(
         self,
@@ -412,6 +474,7 @@ class Memory:
         status: str | None = None,
         as_of: Instant | None = None,
         known_at: Instant | None = None,
+        valid_during: tuple[Instant, Instant] | None = None,
         order: str = "ingest",
         hidden: bool | None = False,
         limit: int | None = None,
@@ -421,6 +484,7 @@ class Memory:
 
         Args:
             status: only facts of this status at `as_of`.
+            valid_during: (a, b): only facts that were current at some instant from a until before b.
             order: ingest, -ingest, event, -event, importance, -importance, last_used or id; ties by arrival.
             hidden: only the softly forgotten ones.
             limit: 1 to 1,000, 50 when absent. cursor: what the page before gave, with the same arguments.
@@ -432,7 +496,14 @@ class Memory:
         size = limits.LIST_DEFAULT if limit is None else limit
         return self._reading.list(
             Listing(
-                scope, status, order, checks.checked_flag(hidden, "hidden"), size, cursor, *moments
+                scope,
+                status,
+                order,
+                checks.checked_flag(hidden, "hidden"),
+                size,
+                cursor,
+                *moments,
+                checked_during({"valid_during": valid_during, "status": status}),
             ).check()
         )
 

@@ -19,10 +19,11 @@ from perdure.search.cursors import CursorCodec
 from perdure.search.eligibility import is_filtered, numbers_in
 from perdure.search.hydration import View
 from perdure.search.query import Scope
-from perdure.search.standing import is_known, status_of
+from perdure.search.standing import is_known, standing, status_of
 from perdure.space.facts import FactReader
 from perdure.space.state import SpaceState
 from perdure.temporal.columns import BEGINNING
+from perdure.temporal.status import is_during
 
 ORDERS = ("ingest", "-ingest", "event", "-event", "importance", "-importance", "last_used", "id")
 STATUSES = tuple(status.value for status in Status if status is not Status.HIDDEN)
@@ -40,6 +41,7 @@ class Listing:
     cursor: str | None
     as_of: int | None
     known_at: int | None
+    during: tuple[int, int] | None = None
 
     def check(self) -> Listing:
         """Return the listing with plain values if every value is allowed."""
@@ -69,6 +71,7 @@ class Listing:
                 self.scope.pinned,
                 self.as_of,
                 self.known_at,
+                *(() if self.during is None else self.during),
             )
         )
 
@@ -107,6 +110,9 @@ def _selected(state: SpaceState, listing: Listing, as_of: int, secret: bytes) ->
         return [n for n in found if known_at is None or state.ingested[n] <= known_at]
     candidates = state.numbers() if listing.scope.is_open else numbers_in(state, listing.scope, secret)
     found = [n for n in candidates if n not in state.plain and is_known(state, n, known_at)]
+    if listing.during is not None:
+        during = listing.during
+        found = [n for n in found if is_during(*standing(state, n, known_at), during)]
     if listing.status is not None:
         found = [n for n in found if status_of(state, n, as_of, known_at).value == listing.status]
     return found

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
+from typing import Any
 
 import msgspec
 
@@ -11,14 +12,16 @@ from perdure.log.records import decode
 from perdure.memory.asking import Asking
 from perdure.memory.feed import change_of
 from perdure.memory.listing import Listing, list_facts
+from perdure.memory.tracing import Differing, traced
 from perdure.model.fact import Fact
 from perdure.model.hit import Explanation, Hit
 from perdure.model.replies import Change, Changes, Page
+from perdure.model.trace import Diff, Trace
 from perdure.search.cursors import CursorCodec
 from perdure.search.explain import Explainer
-from perdure.search.hydration import View
-from perdure.search.pipeline import Ranked, find, rank, rank_candidates
-from perdure.search.query import Question
+from perdure.search.hydration import View, with_unit_texts
+from perdure.search.pipeline import find, rank, rank_candidates
+from perdure.search.query import Question, Scope
 from perdure.search.semantic import check_vector
 from perdure.search.standing import is_known
 from perdure.space.facts import FactReader
@@ -46,10 +49,10 @@ class Reading:
             view = View(state, reader, asked.as_of, asked.known_at)
             if plain and not explain:
                 found = find(state, asked, self._secret)
-                facts = _with_unit_texts(view, found)
+                facts = with_unit_texts(view, found)
                 return [Hit(fact, one[2], fact.status) for fact, one in zip(facts, found, strict=True)]
             ranked = rank(state, reader, asked, weighing, self._secret)
-            facts = _with_unit_texts(view, ranked)
+            facts = with_unit_texts(view, ranked)
             if not explain:
                 return [Hit(fact, one.score, fact.status) for fact, one in zip(facts, ranked, strict=True)]
             explainer = Explainer(view, asked, self._secret, labels=not weighing.ranking.is_identity)
@@ -79,6 +82,21 @@ class Reading:
                     return explainer.candidate(one, place, "below-k")
                 return explainer.candidate(one, place, "returned")
             return explainer.absent(number, explainer.reason_unranked(number))
+
+        return self._space.read(work)
+
+    def trace(self, question: Question, times: Times, told: tuple[str, Mapping[str, Any], int]) -> Trace:
+        def work(state: SpaceState, reader: FactReader) -> Trace:
+            asked = self._placed(question, state, times)
+            view = View(state, reader, asked.as_of, asked.known_at)
+            return traced(view, asked, self._asking.weighing, self._secret, told)
+
+        return self._space.read(work)
+
+    def diff(self, known_at: tuple[int, int], as_of: int | None, scope: Scope) -> Diff:
+        def work(state: SpaceState, reader: FactReader) -> Diff:
+            at = self._space.now(state) if as_of is None else as_of
+            return Differing(state, reader, known_at, at).diff(scope, self._secret, self._asking.budget)
 
         return self._space.read(work)
 
@@ -154,14 +172,3 @@ class Reading:
     def _view(self, state: SpaceState, reader: FactReader, times: Times) -> View:
         as_of = self._space.now(state) if times[0] is None else times[0]
         return View(state, reader, as_of, times[1])
-
-
-def _with_unit_texts(view: View, ranked: Sequence[Ranked | tuple[int, int, float]]) -> list[Fact]:
-    facts = view.facts([one[0] for one in ranked])
-    if not view.state.unit_counts:
-        return facts
-    # A document of several units is shown by the unit that matched; get() has the whole.
-    return [
-        fact if (text := view.unit_text(one[0], one[1])) is None else msgspec.structs.replace(fact, text=text)
-        for fact, one in zip(facts, ranked, strict=True)
-    ]

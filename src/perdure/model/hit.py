@@ -8,6 +8,7 @@ from typing import Literal
 import msgspec
 
 from perdure.model.fact import Fact, Source
+from perdure.model.namespace import Namespace
 from perdure.model.status import Status
 
 Reason = Literal[
@@ -99,12 +100,13 @@ class Explanation(msgspec.Struct, frozen=True):
 
 class Hit(msgspec.Struct, frozen=True):
     """One result of recall: the fact, its score (at least 0, higher is better, comparable within
-    one call only) and its status at the read's `as_of`."""
+    one call only) and its status at the read's `as_of`. `space` names its memory where several were asked."""
 
     fact: Fact
     score: float
     status: Status
     explanation: Explanation | None = None
+    space: Namespace | None = None
 
     @property
     def id(self) -> str:

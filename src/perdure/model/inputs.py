@@ -69,6 +69,10 @@ class RecallOptions(TypedDict, total=False):
         embedding: the query's vector, of the same length as the memory's.
         fusion: how hybrid makes one score of two: `minmax` (default) or `rrf`.
         weights: of the two, such as {"lexical": 0.7, "semantic": 0.3}; finite, at least 0, not both 0.
+        valid_during: (a, b): in place of history, the facts that were current at some instant from a until before b.
+        spaces: further memories of the same store to ask: names of scopes of the same principal, or objects with
+            principal and scope. Hits name theirs; see `docs/concepts/scoring.md` for the merged scores. `recall` only.
+        max_bytes: stop before the hit with which the results, as compact JSON, would take more. `recall` only.
         context: True, or a Context: count what stands around a match in its source, and whom and when the
             query names.
     """
@@ -90,3 +94,6 @@ class RecallOptions(TypedDict, total=False):
     fusion: str | None
     weights: Mapping[str, float] | None
     context: Context | Mapping[str, Any] | bool | None
+    valid_during: tuple[Instant, Instant] | None
+    spaces: Iterable[str | Mapping[str, str]] | None
+    max_bytes: int | None

@@ -14,7 +14,7 @@ from perdure.search.query import OPEN, Question, Scope
 from perdure.search.standing import column, known_columns
 from perdure.space.filtering import numbers_matching, rows_visited
 from perdure.space.state import SpaceState
-from perdure.temporal.status import history_mask
+from perdure.temporal.status import during_mask, history_mask
 
 Times = tuple[Any, Any, Any]
 ROWS_MAX = 2_000  # below, rows are walked one by one; above, a mask over all rows is faster (measured)
@@ -46,9 +46,13 @@ def eligibility(state: SpaceState, question: Question, secret: bytes) -> Eligibi
         and question.known_at is None
         and question.history == "current"
         and not state.timed
+        and question.during is None
     ):
         return EVERYTHING  # the common case, decided without a look at anything
     rows, mask = _narrowed(state, question, secret)
+    if question.during is not None:
+        current = _during(state, question)
+        return Eligibility(mask=current if mask is None else mask & current, rows=rows)
     times: Times | None
     if question.history == "all":
         times = None
@@ -64,6 +68,17 @@ def eligibility(state: SpaceState, question: Question, secret: bytes) -> Eligibi
     if times is None and rows is None and mask is None:
         return EVERYTHING
     return Eligibility(times, mask, rows)
+
+
+def _during(state: SpaceState, question: Question) -> NDArray[np.uint8]:
+    """Return who is current at some instant of the question's interval, as known at its known_at."""
+    assert question.during is not None
+    times: Times = (state.valid_from, state.valid_to, state.superseded_from)
+    if question.known_at is not None:
+        _, valid_to, superseded = known_columns(state, question.known_at)
+        times = (state.valid_from, valid_to, superseded)
+    start, end, over = (column(one) for one in times)
+    return during_mask(start, end, over, question.during)
 
 
 def _narrowed(

@@ -28,7 +28,7 @@ from perdure.search.standing import is_known, standing, status_of
 from perdure.space.state import SpaceState
 from perdure.temporal.columns import BEGINNING, FOREVER
 from perdure.temporal.links import component, effective_time
-from perdure.temporal.status import status_at, within_validity
+from perdure.temporal.status import is_during, status_at, within_validity
 
 WEIGHTS = {"lexical": 1.0, "semantic": 0.0}
 SEMANTIC = {"lexical": 0.0, "semantic": 1.0}
@@ -88,9 +88,13 @@ class Explainer:
             return "not-known"
         if is_filtered(state, number, question.scope, self._secret):
             return "filtered"
-        current = status_of(state, number, question.as_of, question.known_at) is Status.CURRENT
-        if question.history != "all" and current != (question.history == "current"):
-            return "not-current"
+        if question.during is not None:
+            if not is_during(*standing(state, number, question.known_at), question.during):
+                return "not-current"
+        elif question.history != "all":
+            current = status_of(state, number, question.as_of, question.known_at) is Status.CURRENT
+            if current != (question.history == "current"):
+                return "not-current"
         return "below-candidates" if self._matches(number) else "no-match"
 
     def _matches(self, number: int) -> bool:

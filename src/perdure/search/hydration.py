@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
+import msgspec
+
 from perdure.base.canonical import decode_json
 from perdure.base.instants import to_datetime
 from perdure.log.records import FactRecord, SourceFields
@@ -193,3 +195,15 @@ def metadata_of(state: SpaceState, number: int, record: FactRecord) -> dict[str,
     """Return the metadata as reads see it: annotated, else as told."""
     metadata = seen_metadata(record, state.annotations.get(number))
     return {} if metadata is None else dict(decode_json(metadata))
+
+
+def with_unit_texts(view: View, ranked: Sequence[tuple[int, int] | tuple[Any, ...]]) -> list[Fact]:
+    """Return the facts of ranked candidates, which begin with number and row."""
+    facts = view.facts([one[0] for one in ranked])
+    if not view.state.unit_counts:
+        return facts
+    # A document of several units is shown by the unit that matched; get() has the whole.
+    return [
+        fact if (text := view.unit_text(one[0], one[1])) is None else msgspec.structs.replace(fact, text=text)
+        for fact, one in zip(facts, ranked, strict=True)
+    ]

@@ -71,9 +71,12 @@ def rank(
             # Nothing reorders the candidates, so the first k are enough.
             question = structs.replace(question, candidate_limit=question.k)
         ranked = rank_candidates(state, reader, question, weighing, secret)[: question.k]
-    if question.min_score is not None:
-        ranked = [one for one in ranked if one.score >= question.min_score]
-    return ranked
+    return ranked if question.min_score is None else [one for one in ranked if is_within(one, question)]
+
+
+def is_within(ranked: Ranked, question: Question) -> bool:
+    """Whether a candidate scores enough."""
+    return question.min_score is None or ranked.score >= question.min_score
 
 
 def find(state: SpaceState, question: Question, secret: bytes) -> list[tuple[int, int, float]]:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perdure.base.canonical import canonical_json
+from perdure.errors import QueryLimit
 from perdure.filters.grammar import Filter
 from perdure.model.context import Context
 from perdure.policies.recency import RecencyPolicy
@@ -56,6 +57,11 @@ class Budget(msgspec.Struct, frozen=True):
     frontier: int
     bytes: int
 
+    def spend(self, units: int) -> None:
+        """Raise QueryLimit when so many units of work are more than there are."""
+        if units > self.work:
+            raise QueryLimit("work", self.work)
+
 
 class Question(msgspec.Struct, frozen=True):
     """What is asked of one space. Times are milliseconds; `as_of` is always decided."""
@@ -74,11 +80,12 @@ class Question(msgspec.Struct, frozen=True):
     model: str = ""  # the embedder that made it; empty where the caller gave it
     fusion: Fusion = Fusion()
     context: Context | None = None
+    during: tuple[int, int] | None = None  # in place of the history: current at some instant of it
 
     @property
     def is_plain(self) -> bool:
         """Whether words alone are searched, each fact by its own."""
-        return self.mode == "lexical" and self.context is None
+        return self.mode == "lexical" and self.context is None and self.during is None
 
 
 class Weighing(msgspec.Struct, frozen=True):

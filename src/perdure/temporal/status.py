@@ -65,6 +65,17 @@ def current_mask(valid_from: Times, valid_to: Times, superseded_from: Times, at:
     return ((valid_from <= at) & (at < valid_to) & (at < superseded_from)).view(np.uint8)
 
 
+def is_during(valid_from: int, valid_to: int, superseded_from: int, during: tuple[int, int]) -> bool:
+    """Whether a fact of these times is current at some instant of the half-open interval."""
+    return max(valid_from, during[0]) < min(valid_to, superseded_from, during[1])
+
+
+def during_mask(valid_from: Times, valid_to: Times, superseded_from: Times, during: tuple[int, int]) -> Mask:
+    """Return 1 for each fact that is current at some instant of the half-open interval, else 0."""
+    ends = np.minimum(np.minimum(valid_to, superseded_from), during[1])
+    return (np.maximum(valid_from, during[0]) < ends).view(np.uint8)
+
+
 def status_codes(valid_from: Times, valid_to: Times, superseded_from: Times, at: int) -> Mask:
     """Return where in STATUS_BY_CODE each status at `at` stands; arguments as in `current_mask`."""
     codes = np.full(valid_from.shape, _CURRENT, dtype=np.uint8)
