@@ -1,4 +1,4 @@
-"""Commands that ask: recall, explain, get, history, list, changes. None of them writes."""
+"""Commands that ask: recall, explain, trace, diff, get, history, list, changes. None of them writes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import typer
 from perdure.cli import options as o
 from perdure.cli.facts import iso, show_explanation, show_fact, show_facts, show_hits
 from perdure.cli.failures import complain
-from perdure.cli.screen import Screen, print_json
+from perdure.cli.screen import Screen, print_json, put
 from perdure.cli.session import Session, command
 
 if TYPE_CHECKING:
@@ -22,6 +22,8 @@ def add_to(app: typer.Typer) -> None:
     for name, function in (
         ("recall", recall),
         ("explain", explain),
+        ("trace", trace),
+        ("diff", diff),
         ("get", get),
         ("history", history),
         ("list", list_facts),
@@ -46,6 +48,22 @@ def recall(  # noqa: PLR0913 - one parameter per option
     filter_: o.Filter = None,
     min_score: o.MinScore = None,
     candidate_limit: o.CandidateLimit = None,
+    mode: o.Mode = None,
+    fusion: o.Fusion = None,
+    weights: o.Weights = None,
+    context: o.Context = False,
+    valid_during: o.ValidDuring = None,
+    space: Annotated[
+        list[str] | None,
+        typer.Option("--space", metavar="SCOPE", help="A further scope of the same principal; repeatable."),
+    ] = None,
+    max_bytes: Annotated[
+        str | None,
+        typer.Option("--max-bytes", metavar="N", help="Stop before the results, as JSON, take more."),
+    ] = None,
+    prompt: Annotated[
+        bool, typer.Option("--prompt", help="Print the results as text for a prompt, fenced as data.")
+    ] = False,
     explain: Annotated[bool, typer.Option("--explain", help="Say of each result why it came back.")] = False,
 ) -> None:
     """Find the facts that match best and hold."""
@@ -65,7 +83,10 @@ def recall(  # noqa: PLR0913 - one parameter per option
             filter=where,
             min_score=o.real(min_score, "min_score"),
             candidate_limit=o.whole(candidate_limit, "candidate_limit"),
+            spaces=space or None,
+            max_bytes=o.whole(max_bytes, "max_bytes"),
             explain=explain,
+            **o.ways(mode, fusion, weights, context, valid_during),
             **moments,
         )
         unknown = None if hits or not session.has_store() else _unknown(session, store)
@@ -75,6 +96,10 @@ def recall(  # noqa: PLR0913 - one parameter per option
         from perdure.contract.wire import hit_object  # noqa: PLC0415 - only where it is printed
 
         print_json({"results": [hit_object(hit) for hit in hits]})
+    elif prompt:
+        from perdure.memory.prompting import as_prompt  # noqa: PLC0415 - only where it is printed
+
+        put(as_prompt(hits))
     else:
         show_hits(Screen(), hits)
 
@@ -106,6 +131,11 @@ def explain(  # noqa: PLR0913 - one parameter per option
     filter_: o.Filter = None,
     min_score: o.MinScore = None,
     candidate_limit: o.CandidateLimit = None,
+    mode: o.Mode = None,
+    fusion: o.Fusion = None,
+    weights: o.Weights = None,
+    context: o.Context = False,
+    valid_during: o.ValidDuring = None,
 ) -> None:
     """Say why a fact comes back from a recall, or why it does not."""
     moments, where = o.times(as_of, known_at), o.json_object(filter_, "filter")
@@ -124,6 +154,7 @@ def explain(  # noqa: PLR0913 - one parameter per option
             filter=where,
             min_score=o.real(min_score, "min_score"),
             candidate_limit=o.whole(candidate_limit, "candidate_limit"),
+            **o.ways(mode, fusion, weights, context, valid_during),
             **moments,
         )
     if session.as_json:
@@ -132,6 +163,91 @@ def explain(  # noqa: PLR0913 - one parameter per option
         print_json({"explanation": explanation_object(explanation)})
     else:
         show_explanation(Screen(), explanation)
+
+
+def trace(  # noqa: PLR0913 - one parameter per option
+    session: Session,
+    query: o.QueryArgument,
+    *,
+    k: o.K = None,
+    as_of: o.AsOf = None,
+    known_at: o.KnownAt = None,
+    history: o.History = None,
+    subject: o.Subject = None,
+    tag: o.Tags = None,
+    filter_: o.Filter = None,
+    min_score: o.MinScore = None,
+    mode: o.Mode = None,
+    context: o.Context = False,
+    valid_during: o.ValidDuring = None,
+) -> None:
+    """Show what a recall gives and what it leaves out, and why."""
+    moments, where = o.times(as_of, known_at), o.json_object(filter_, "filter")
+    words = o.query_of(query)
+    with session.memory() as memory:
+        found = memory.trace(
+            words,
+            k=o.whole(k, "k"),
+            history=history,
+            subject=subject,
+            tags=tag or None,
+            filter=where,
+            min_score=o.real(min_score, "min_score"),
+            **o.ways(mode, None, None, context, valid_during),
+            **moments,
+        )
+    if session.as_json:
+        from perdure.contract.wire import trace_object  # noqa: PLC0415 - only where it is printed
+
+        print_json({"trace": trace_object(found)})
+        return
+    screen = Screen()
+    show_hits(screen, list(found.results))
+    screen.line(
+        f"Seen {found.seen}, eligible {found.eligible}, matched {found.matched}, ranked {found.scored}, "
+        f"returned {found.returned}."
+    )
+    rows = [
+        [one.id, one.reason, "unknown" if one.status is None else one.status.value, ", ".join(one.filter)]
+        for one in found.rejected
+    ]
+    if rows:
+        screen.table(["id", "left out", "status", "filtered by"], rows)
+
+
+def diff(
+    session: Session,
+    known_at: Annotated[
+        str, typer.Argument(metavar="FROM/UNTIL", help="Two moments of the store with a slash between them.")
+    ],
+    *,
+    as_of: o.AsOf = None,
+    subject: o.Subject = None,
+    tag: o.Tags = None,
+    filter_: o.Filter = None,
+) -> None:
+    """Show what came to be known after one moment and until another."""
+    between, where = o.interval(known_at, "known_at"), o.json_object(filter_, "filter")
+    assert between is not None
+    with session.memory() as memory:
+        found = memory.diff(
+            between, as_of=o.times(as_of, None)["as_of"], subject=subject, tags=tag or None, filter=where
+        )
+    if session.as_json:
+        from perdure.contract.wire import diff_object  # noqa: PLC0415 - only where it is printed
+
+        print_json({"diff": diff_object(found)})
+        return
+    screen = Screen()
+    for name in ("learnt", "ended", "retracted", "superseded", "corrected"):
+        members = getattr(found, name)
+        screen.line(f"{name}: {len(members)}")
+        rows = [
+            ["unknown" if one.before is None else one.before.value, one.after.value, one.fact.text]
+            for one in members
+        ]
+        if rows:
+            screen.table(["before", "after", "text"], rows, [one.id for one in members])
 
 
 def get(session: Session, id_: o.IdArgument, *, as_of: o.AsOf = None, known_at: o.KnownAt = None) -> None:

@@ -123,6 +123,15 @@ def show_explanation(screen: Screen, explanation: Explanation) -> None:
         "valid to": iso(explanation.valid_to),
         "filtered by": ", ".join(explanation.filtered_by),
         "matched": ", ".join(explanation.matched_terms) or "no word",
+        "actor": explanation.actor,
+        "period": explanation.period,
+        "neighbours": "; ".join(
+            f"{one.distance:+d} holds {', '.join(one.terms)} ({one.id})" for one in explanation.neighbours
+        ),
+        "cosine": None if explanation.semantic_score is None else score(explanation.semantic_score),
+        "weights": None
+        if explanation.fusion is None
+        else f"{explanation.fusion}, {', '.join(f'{k} {v:g}' for k, v in explanation.weights.items())}",
         "score": "none" if explanation.final_score is None else score(explanation.final_score),
         "source": _source(explanation.source),
     }

@@ -59,6 +59,34 @@ CandidateLimit = Annotated[
     str | None,
     typer.Option("--candidate-limit", metavar="N", help="How many candidates a reordering looks at."),
 ]
+Mode = Annotated[
+    str | None,
+    typer.Option(
+        "--mode", metavar="MODE", help="lexical (words), semantic (vectors; needs an embedder) or hybrid."
+    ),
+]
+Fusion = Annotated[
+    str | None,
+    typer.Option("--fusion", metavar="HOW", help="How hybrid makes one score of two: minmax or rrf."),
+]
+Weights = Annotated[
+    str | None,
+    typer.Option(
+        "--weights", metavar="JSON", help='How much each counts, like {"lexical":0.7,"semantic":0.3}.'
+    ),
+]
+Context = Annotated[
+    bool,
+    typer.Option("--context", help="Count the neighbours in the source, and whom and when the query names."),
+]
+ValidDuring = Annotated[
+    str | None,
+    typer.Option(
+        "--valid-during",
+        metavar="FROM/UNTIL",
+        help="Facts that were current at some instant of it; no --history.",
+    ),
+]
 Metadata = Annotated[str | None, typer.Option("--metadata", metavar="JSON", help="An object of your own.")]
 EventTime = Annotated[
     str | None, typer.Option("--event-time", metavar=TIME, help="The moment that the text describes.")
@@ -158,3 +186,29 @@ def json_object(told: str | None, field: str) -> dict[str, Any] | None:
 
 def times(as_of: str | None, known_at: str | None) -> dict[str, Any]:
     return {"as_of": instant(as_of, "as_of"), "known_at": instant(known_at, "known_at")}
+
+
+def interval(told: str | None, field: str) -> tuple[int, int] | None:
+    """Return two moments that are written with a slash between them."""
+    if told is None:
+        return None
+    start, slash, end = told.partition("/")
+    if not slash:
+        raise InvalidRequest(f"{field} must be two moments with a slash between them", field=field)
+    first, last = instant(start, field), instant(end, field)
+    if first is None or last is None:
+        raise InvalidRequest(f"{field} must be two moments with a slash between them", field=field)
+    return first, last
+
+
+def ways(
+    mode: str | None, fusion: str | None, weights: str | None, context: bool, valid_during: str | None
+) -> dict[str, Any]:
+    """Return the options that say how to search, as the memory takes them."""
+    return {
+        "mode": mode,
+        "fusion": fusion,
+        "weights": json_object(weights, "weights"),
+        "context": context or None,
+        "valid_during": interval(valid_during, "valid_during"),
+    }

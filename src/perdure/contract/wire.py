@@ -33,6 +33,7 @@ from perdure.model.replies import (
     PurgeReceipt,
     Remembered,
 )
+from perdure.model.trace import Diff, Difference, Trace
 
 JsonObject = dict[str, Any]
 T = TypeVar("T")
@@ -131,6 +132,57 @@ def explanation_object(explanation: Explanation) -> JsonObject:
         ],
         "actor": explanation.actor,
         "period": explanation.period,
+    }
+
+
+def trace_object(trace: Trace) -> JsonObject:
+    return {
+        "query": trace.query,
+        "options": _options(trace.options),
+        "seen": trace.seen,
+        "eligible": trace.eligible,
+        "matched": trace.matched,
+        "scored": trace.scored,
+        "returned": trace.returned,
+        "results": [hit_object(hit) for hit in trace.results],
+        "rejected": [
+            {
+                "id": one.id,
+                "reason": one.reason,
+                "status": None if one.status is None else one.status.value,
+                "filter": list(one.filter),
+            }
+            for one in trace.rejected
+        ],
+    }
+
+
+def _options(options: Mapping[str, Any]) -> JsonObject:
+    """Return options as asked, in JSON."""
+    return {name: msgspec.to_builtins(value, enc_hook=list) for name, value in options.items()}
+
+
+def diff_object(diff: Diff) -> JsonObject:
+    def members(found: Iterable[Difference]) -> list[JsonObject]:
+        return [
+            {
+                "fact": fact_object(one.fact),
+                "before": None if one.before is None else one.before.value,
+                "after": one.after.value,
+                "by": list(one.by),
+            }
+            for one in found
+        ]
+
+    return {
+        "knownFrom": _millis(diff.known_from),
+        "knownTo": _millis(diff.known_to),
+        "asOf": _millis(diff.as_of),
+        "learnt": members(diff.learnt),
+        "ended": members(diff.ended),
+        "retracted": members(diff.retracted),
+        "superseded": members(diff.superseded),
+        "corrected": members(diff.corrected),
     }
 
 
