@@ -1,4 +1,4 @@
-"""Nothing in the package can reach a network or work behind its caller's back."""
+"""Nothing in the package can reach a network or work behind its caller's back, but an embedder told to."""
 
 from __future__ import annotations
 
@@ -38,13 +38,27 @@ def _called(tree: ast.Module) -> Iterator[str]:
 
 # The shipped suite for backends starts threads on purpose; it runs only where an author of a backend asks.
 SHIPPED = [path for path in modules() if not name_of(path).startswith("testing/")]
+# The http embedder asks the endpoint that a configuration names. It takes addresses apart by urllib.parse, and
+# loads what connects, which ends late requests by a timer, at the first text.
+ASKED_FOR = {"embedders/http.py": {"urllib"}, "embedders/transport.py": {"http", "socket", "urllib", "Timer"}}
 
 
 @pytest.mark.parametrize("path", SHIPPED, ids=name_of)
 def test_a_module_imports_nothing_that_reaches_a_network_and_starts_nothing_in_the_background(path: Path):
     tree = ast.parse(path.read_text(encoding="utf-8"))
-    assert NETWORK & set(_imported(tree)) == set()
-    assert BACKGROUND & set(_called(tree)) == set()
+    allowed = ASKED_FOR.get(name_of(path), set())
+    assert NETWORK & set(_imported(tree)) == allowed & NETWORK
+    assert BACKGROUND & set(_called(tree)) == allowed & BACKGROUND
+
+
+def test_what_connects_is_loaded_by_the_http_embedder_alone_and_not_before_it_asks():
+    found = {
+        (name_of(path), node.col_offset > 0)
+        for path in SHIPPED
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ImportFrom) and node.module == "perdure.embedders.transport"
+    }
+    assert found == {("embedders/http.py", True)}
 
 
 WATCHED_USE = """
@@ -56,9 +70,9 @@ sys.addaudithook(
     if event.startswith(("socket.", "urllib.", "http.", "subprocess.", "os.fork", "os.spawn", "_thread.start"))
     else None
 )
-from perdure import Memory
+from perdure import Memory, MemoryConfig
 
-with Memory.open(sys.argv[1]) as memory:
+with Memory.open(sys.argv[1], config=MemoryConfig(embedder=sys.argv[2])) as memory:
     told = memory.remember("The kettle is in the blue cupboard", tags=["kitchen"])
     assert [hit.id for hit in memory.recall("where is the kettle", explain=True)] == [told.id]
     memory.forget(ids=[told.id])
@@ -66,7 +80,8 @@ print(seen)
 """
 
 
-def test_using_a_store_opens_no_connection_and_starts_no_thread_or_process(tmp_path):
-    command = [sys.executable, "-c", WATCHED_USE, str(tmp_path / "store")]
+@pytest.mark.parametrize("embedder", ["none", "static"])
+def test_using_a_store_opens_no_connection_and_starts_no_thread_or_process(tmp_path, embedder):
+    command = [sys.executable, "-c", WATCHED_USE, str(tmp_path / "store"), embedder]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout.strip() == "[]"
