@@ -10,6 +10,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from perdure.embedders.hashing import HashingEmbedder
+from perdure.embedders.static import StaticEmbedder
 from perdure.errors import InvalidRequest
 from perdure.memory.config import Limits, MemoryConfig
 from perdure.policies import (
@@ -50,6 +52,8 @@ configs = st.builds(
     b=st.floats(0, 1),
     limits=st.builds(Limits, work=whole, frontier=whole, bytes=whole),
     receipt_days=st.integers(1, 36_500),
+    embedder=st.sampled_from(["none", "static", StaticEmbedder()])
+    | st.builds(HashingEmbedder, st.integers(8, 4_096)),
 )
 
 

@@ -8,7 +8,11 @@ from dataclasses import FrozenInstanceError, fields
 
 import pytest
 
-from perdure.errors import InvalidRequest
+from perdure.embedders.hashing import HashingEmbedder
+from perdure.embedders.http import HttpEmbedder
+from perdure.embedders.onnx import OnnxEmbedder
+from perdure.embedders.static import StaticEmbedder
+from perdure.errors import InvalidRequest, Unavailable
 from perdure.lexical.languages import PROFILES
 from perdure.lexical.profile import get_profile
 from perdure.memory.config import Limits, MemoryConfig
@@ -43,6 +47,19 @@ class HalfWeight:
         return 0.5
 
 
+class Ones:
+    model, query_task = "ones", None
+
+    def __init__(self, dimension=3):
+        self.dimension = dimension
+
+    def embed_documents(self, texts):
+        return [[1.0] * self.dimension for _ in texts]
+
+    def embed_query(self, text):
+        return [1.0] * self.dimension
+
+
 class Listener:
     def remembered(self, fact):
         pass
@@ -68,6 +85,7 @@ def test_the_defaults_are_those_that_change_nothing():
     assert (config.on_id_conflict, config.profile, config.k1, config.b) == ("reject", "english.v1", 0.9, 0.4)
     assert config.limits == Limits(work=10_000_000, frontier=16_384, bytes=67_108_864)
     assert (config.receipt_days, config.extractor, config.observers) == (30, None, ())
+    assert (config.embedder, config.embedder_object, config.embedding_dimension) == ("none", None, None)
 
 
 def test_an_empty_object_is_the_default_configuration():
@@ -108,6 +126,9 @@ def test_every_json_field_reaches_the_setting_of_its_name():
         "b": 0.75,
         "limits": {"work": 1, "frontier": 2, "bytes": 3},
         "receiptDays": 9,
+        "traceLimit": 8,
+        "embedder": {"kind": "hashing", "dimension": 64},
+        "embeddingDimension": 64,
     }
     expected = MemoryConfig(
         default_k=3,
@@ -130,11 +151,14 @@ def test_every_json_field_reaches_the_setting_of_its_name():
         b=0.75,
         limits=Limits(work=1, frontier=2, bytes=3),
         receipt_days=9,
+        trace_limit=8,
+        embedder=HashingEmbedder(64),
+        embedding_dimension=64,
     )
     assert MemoryConfig.from_json(told) == expected
     assert MemoryConfig.from_json(json.dumps(told).encode()) == expected
     assert json.loads(expected.to_json()) == told
-    assert set(told) | {"extractor", "observers", "embedder", "embeddingDimension"} == {
+    assert set(told) | {"extractor", "observers"} == {
         name if "_" not in name else name.split("_")[0] + "".join(p.capitalize() for p in name.split("_")[1:])
         for name in (field.name for field in fields(MemoryConfig))
     }
@@ -183,10 +207,10 @@ def test_the_json_form_is_canonical_whatever_the_spelling():
         ({"observers": []}, "observers"),
         ({"admission": {"kind": "none", "strictWords": True}}, "admission.strictWords"),
         ({"admission": {"kind": "standard", "strict": True}}, "admission.strict"),
-        ({"embedder": None}, "embedder"),
+        ({"embedder": {"kind": "static", "dimension": 64}}, "embedder.dimension"),
+        ({"embedder": {"kind": "http", "key": "k-1"}}, "embedder.key"),
         ({"recency": {"kind": "none", "floor": None}}, "recency.floor"),
-        ({"embeddingDimension": 3}, "embeddingDimension"),
-        ({"traceLimit": 100}, "traceLimit"),
+        ({"traceMax": 100}, "traceMax"),
         ({"recency": {"kind": "exponential", "halfLifeMs": 5, "half_life_ms": 5}}, "recency.half_life_ms"),
         ({"recency": {"kind": "none", "floor": 0.5}}, "recency.floor"),
         ({"forgetting": {"kind": "max-facts", "limit": 5, "graceMs": 1}}, "forgetting.graceMs"),
@@ -261,6 +285,14 @@ def test_a_repeated_key_is_named_by_its_path(text, path):
         ({"limits": {"frontier": 1.5}}, "limits.frontier"),
         ({"limits": {"bytes": False}}, "limits.bytes"),
         ({"receiptDays": 0}, "receiptDays"),
+        ({"embedder": "minilm"}, "embedder"),
+        ({"embedder": ["static"]}, "embedder"),
+        ({"embedder": {"kind": "onnx"}}, "embedder.folder"),
+        ({"embedder": {"kind": "hashing", "dimension": 7}}, "embedder.dimension"),
+        ({"embeddingDimension": 0}, "embeddingDimension"),
+        ({"embeddingDimension": 4097}, "embeddingDimension"),
+        ({"embeddingDimension": True}, "embeddingDimension"),
+        ({"embeddingDimension": 3.0}, "embeddingDimension"),
     ],
 )
 def test_a_wrong_type_or_a_value_out_of_range_is_named_by_its_path(data, path):
@@ -312,6 +344,17 @@ def test_a_name_that_needs_parameters_says_how_to_give_them():
         ({"forgetting": {"kind": "keep-all"}}, "forgetting"),
         ({"historical_weight": math.nan}, "historical_weight"),
         ({"limits": {"work": 5}}, "limits"),
+        ({"embedder": None}, "embedder"),
+        ({"embedder": StaticEmbedder}, "embedder"),
+        ({"embedder": Ones(4_097)}, "embedder.dimension"),
+        ({"embedder": HashingEmbedder(4_097)}, "embedder.dimension"),
+        (
+            {"embedder": HttpEmbedder(url="http://h/v1", model_name="m" * 300, dimension=8)},
+            "embedder.model",
+        ),
+        ({"embedding_dimension": 0}, "embedding_dimension"),
+        ({"embedding_dimension": 384, "embedder": "static"}, "embedding_dimension"),
+        ({"embedding_dimension": 2, "embedder": Ones()}, "embedding_dimension"),
         ({"extractor": "nouns"}, "extractor"),
         ({"observers": Listener()}, "observers"),
         ({"observers": (object(),)}, "observers"),
@@ -345,9 +388,41 @@ def test_any_object_of_a_protocol_is_a_policy():
 
 
 @pytest.mark.parametrize(
+    ("embedder", "dimension"), [("static", 256), ("hashing", 256), (HashingEmbedder(32), 32), (Ones(), 3)]
+)
+def test_a_dimension_that_is_the_embedders_own_may_be_told(embedder, dimension):
+    config = MemoryConfig(embedder=embedder, embedding_dimension=dimension)
+    assert config.embedder_object.dimension == dimension
+
+
+def test_a_name_and_an_object_give_the_same_embedder():
+    assert MemoryConfig(embedder=StaticEmbedder()) == MemoryConfig(embedder="static")
+    assert isinstance(MemoryConfig(embedder="static").embedder_object, StaticEmbedder)
+    ones = Ones()
+    assert MemoryConfig(embedder=ones).embedder_object is ones
+
+
+def test_the_files_of_an_onnx_model_are_not_needed_to_look_at_a_configuration():
+    told = MemoryConfig(embedder=OnnxEmbedder(folder="no/such/folder"))
+    assert MemoryConfig.from_json(told.to_json()) == told
+    with pytest.raises(Unavailable):
+        told.replace(embedding_dimension=384)
+
+
+def test_a_key_is_written_by_the_name_of_its_place_only(monkeypatch):
+    monkeypatch.setenv("EMBEDDING_KEY", "k-secret")
+    embedder = HttpEmbedder(url="http://h/v1", model_name="m", dimension=8, key_env="EMBEDDING_KEY")
+    data = MemoryConfig(embedder=embedder).to_json()
+    assert b"EMBEDDING_KEY" in data
+    assert b"k-secret" not in data
+    assert MemoryConfig.from_json(data).embedder == embedder
+
+
+@pytest.mark.parametrize(
     ("arguments", "field"),
     [
         ({"supersession": EverythingSupersedes()}, "supersession"),
+        ({"embedder": Ones()}, "embedder"),
         ({"recency": HalfWeight()}, "recency"),
         ({"extractor": str.split}, "extractor"),
         ({"observers": (Listener(),)}, "observers"),
@@ -365,8 +440,8 @@ def test_a_copy_differs_in_the_named_settings_only_and_is_checked_too():
     assert config == MemoryConfig(k1=1.5)
     with pytest.raises(InvalidRequest, match="default_k"):
         config.replace(default_k=0)
-    with pytest.raises(InvalidRequest, match="trace_limit is an unknown field"):
-        config.replace(trace_limit=5)
+    with pytest.raises(InvalidRequest, match="trace_max is an unknown field"):
+        config.replace(trace_max=5)
 
 
 def test_a_configuration_cannot_be_changed_in_place():

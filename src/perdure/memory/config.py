@@ -10,7 +10,10 @@ from typing import Any, ClassVar, Literal, cast
 
 from perdure.base.canonical import canonical_json
 from perdure.contract import limits as contract_limits
+from perdure.embedders.choices import EMBEDDERS
+from perdure.embedders.onnx import OnnxEmbedder
 from perdure.embedders.protocol import Embedder
+from perdure.embedders.settings import Absent
 from perdure.errors import InvalidRequest
 from perdure.lexical.bm25 import K1_MAX
 from perdure.lexical.languages import DEFAULT_PROFILE, PROFILES
@@ -96,6 +99,10 @@ class MemoryConfig:
         limits: budgets of one read.
         receipt_days: how long an idempotency key is remembered, 1 to 36,500 days.
         trace_limit: how many rejections a trace lists, 0 to 100,000.
+        embedder: `none`, `static`, `hashing`, or an Embedder such as OnnxEmbedder or HttpEmbedder of
+            `perdure.embedders`, or of one's own: where the vectors come from that no caller gives.
+        embedding_dimension: numbers in a vector, 1 to 4,096, for a memory whose callers give them; None leaves it
+            to the first. An embedder of another dimension is refused; to know it, an onnx model is read.
         extractor: finds entities in a text; only code can give it.
         observers: objects to be told of durable writes; only code can give them.
     """
@@ -132,6 +139,7 @@ class MemoryConfig:
         "k1": Real(0.0, K1_MAX),
         "b": Real(0.0, 1.0),
         "receipt_days": Whole(1, RECEIPT_DAYS_MAX),
+        "embedding_dimension": Absent(DIMENSION),
         "trace_limit": Whole(0, contract_limits.TRACE_LIMIT_MAX),
     }
     CHOICES: ClassVar[Mapping[str, Choice[Any]]] = {
@@ -141,15 +149,14 @@ class MemoryConfig:
         "consolidation": CONSOLIDATION,
         "admission": ADMISSION,
         "ranking": RANKING,
+        "embedder": EMBEDDERS,
     }
 
     def __post_init__(self) -> None:
         set_checked(self, self.PARAMETERS)
-        if self.embedding_dimension is not None:
-            checked = DIMENSION.checked(self.embedding_dimension, field="embedding_dimension")
-            object.__setattr__(self, "embedding_dimension", checked)
         for name, choice in self.CHOICES.items():
             object.__setattr__(self, name, choice.checked(getattr(self, name), field=name))
+        _check_embedder(self.embedder_object, self.embedding_dimension)
         if not isinstance(self.limits, Limits):
             raise InvalidRequest(f"limits must be a Limits, got {type(self.limits).__name__}", field="limits")
         if self.extractor is not None and not callable(self.extractor):
@@ -186,7 +193,7 @@ class MemoryConfig:
     @property
     def embedder_object(self) -> Embedder | None:
         """The embedder; None where there is none."""
-        return None if isinstance(self.embedder, str) else self.embedder
+        return EMBEDDERS.found(self.embedder)
 
     def replace(self, **changes: Any) -> MemoryConfig:
         """Return a copy with other values for the named settings, checked as in the constructor."""
@@ -208,10 +215,10 @@ class MemoryConfig:
         return cls(**values)
 
     def to_json(self) -> bytes:
-        """Return every setting as canonical JSON; `from_json` gives an equal configuration back.
+        """Return every setting but those that are None as canonical JSON; `from_json` gives an equal configuration back.
 
         Raises:
-            InvalidRequest: a policy, extractor or observer of one's own, which JSON cannot hold.
+            InvalidRequest: a policy, embedder, extractor or observer of one's own, which JSON cannot hold.
         """
         if self.extractor is not None:
             raise InvalidRequest(
@@ -221,7 +228,9 @@ class MemoryConfig:
             raise InvalidRequest(
                 "observers cannot be written as JSON; only code can give them", field="observers"
             )
-        plain: dict[str, Any] = {camel_case(name): getattr(self, name) for name in self.PARAMETERS}
+        plain: dict[str, Any] = {
+            camel_case(name): value for name in self.PARAMETERS if (value := getattr(self, name)) is not None
+        }
         for name, choice in self.CHOICES.items():
             plain[camel_case(name)] = choice.to_plain(getattr(self, name), field=name)
         plain["limits"] = {name: getattr(self.limits, name) for name in Limits.PARAMETERS}
@@ -310,6 +319,27 @@ _READERS: Mapping[str, tuple[str, Callable[[Any, str], Any]]] = {
         ("limits", _read_limits),
     )
 }
+
+
+def _check_embedder(embedder: Embedder | None, dimension: int | None) -> None:
+    """Raise InvalidRequest where a memory cannot keep what an embedder makes."""
+    # An onnx embedder's files are not read for nothing: whoever only looks at a configuration may not have them.
+    if embedder is None or (isinstance(embedder, OnnxEmbedder) and dimension is None):
+        return
+    made = DIMENSION.checked(embedder.dimension, field="embedder.dimension")
+    if dimension not in (None, made):
+        raise InvalidRequest(
+            f"embedding_dimension is {dimension}, but the embedder makes vectors of {made} dimensions; leave "
+            "embedding_dimension out, or choose another embedder",
+            field="embedding_dimension",
+        )
+    size = len(embedder.model.encode())
+    if size > contract_limits.MODEL_BYTES_MAX:
+        raise InvalidRequest(
+            f"embedder.model takes {size} bytes, more than the {contract_limits.MODEL_BYTES_MAX} that a store keeps "
+            "of it; give it a shorter name",
+            field="embedder.model",
+        )
 
 
 def _checked_observers(value: Any) -> tuple[MemoryObserver, ...]:

@@ -8,7 +8,8 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from perdure.embedders.protocol import Embedder, checked_vectors
+from perdure.embedders.cached import CachedEmbedder
+from perdure.embedders.protocol import Embedder
 from perdure.errors import InvalidRequest
 from perdure.lexical.profile import is_blank
 from perdure.planning import checks
@@ -19,13 +20,16 @@ from perdure.search.query import Mode
 
 MODES: tuple[Mode, ...] = ("lexical", "semantic", "hybrid")
 FUSIONS: tuple[FusionName, ...] = ("minmax", "rrf")
+QUERIES_KEPT = 1_000  # vectors of queries; 4 MB at 1,024 dimensions
 
 
 class Modes:
     """A configuration's way from a query to its mode and vector."""
 
     def __init__(self, embedder: Embedder | None, dimension: int | None) -> None:
-        self._embedder, self._dimension = embedder, dimension
+        # Of queries only: nothing here keeps what was made of a fact that may be forgotten.
+        self._embedder = None if embedder is None else CachedEmbedder(embedder, QUERIES_KEPT)
+        self._dimension = dimension
 
     def resolved(
         self, query: str, told: Mapping[str, Any]
@@ -60,10 +64,7 @@ class Modes:
                 f"mode is {wanted}, which needs a vector: give embedding, or configure an embedder",
                 field="mode",
             )
-        name, dimension = self._embedder.model, self._embedder.dimension
-        found = checked_vectors(
-            [self._embedder.embed_query(query)], count=1, dimension=dimension, model=name
-        )[0]
+        name, found = self._embedder.model, self._embedder.embed_query(query)
         if not found.any():  # nothing of the query means anything to the model: words alone are left
             if wanted == "semantic":
                 raise InvalidRequest(
