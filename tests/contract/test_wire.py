@@ -25,7 +25,7 @@ EXPLANATION = [
     "id", "reason", "retrieved", "rank", "lexicalScore", "semanticScore", "retrievalScore", "weights", "fusion",
     "matchedTerms", "recencyFactor", "historicalFactor", "finalScore", "parts", "status", "asOf", "knownAt",
     "validFrom", "validTo", "withinValidity", "filteredBy", "chain", "source",
-    "uses", "lastUsedAt",
+    "uses", "lastUsedAt", "marks", "neighbours", "actor", "period",
 ]  # fmt: skip
 DAY_MS = 1_735_689_600_000
 

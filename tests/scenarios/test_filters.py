@@ -117,10 +117,21 @@ def test_a_key_is_a_key_whatever_it_looks_like(memory, key):
     assert ids(memory.list().items) == ["b"]
 
 
-@pytest.mark.parametrize("key", ["a.b", "a[0]", "@subject", "a\\b", "a]", ".", "@"])
-def test_a_key_written_like_a_path_or_a_field_is_refused_by_name_but_for_matching(memory, store, key):
+@pytest.mark.parametrize("key", ["a.b", "a[0]", "@subject"])
+def test_a_key_written_like_a_path_or_a_field_means_that_and_is_matched_as_it_is_by_matching(memory, key):
     memory.remember("row", id="a", metadata={key: 1, "other": 2})
-    memory.remember("row two", id="b", metadata={"other": 2})
+    memory.remember("row two", id="b", metadata={"a": {"b": "x"}, "other": 2}, subject="s")
+    memory.remember("row three", id="c", metadata={"a": ["x"], "other": 3}, subject="t")
+    wanted = {"a.b": ("x", ["b"]), "a[0]": ("x", ["c"]), "@subject": ("s", ["b"])}[key]
+    assert ids(memory.list(filter={key: wanted[0]}).items) == wanted[1]
+    assert ids(memory.list(filter={key: 1}).items) == []
+    assert memory.list(filter={"other": {key: 1}}).items == ()
+    assert memory.forget(matching={key: 1}).forgotten == ("a",)
+
+
+@pytest.mark.parametrize("key", ["a\\b", "a]", ".", "@"])
+def test_a_key_that_is_no_path_is_refused_by_name_but_for_matching(memory, store, key):
+    memory.remember("row", id="a", metadata={key: 1, "other": 2})
     documents = store.documents()
     for asked in ({key: 1}, {"other": 2, key: 1}):
         for call in (
@@ -131,15 +142,9 @@ def test_a_key_written_like_a_path_or_a_field_is_refused_by_name_but_for_matchin
             lambda asked=asked: documents.search("row", filter=asked),
             lambda asked=asked: documents.list(filter=asked),
         ):
-            with pytest.raises(InvalidRequest) as caught:
+            with pytest.raises(InvalidRequest):
                 call()
-            assert caught.value.field == "filter"
-            assert repr(key) in str(caught.value)
-    # Within a value a key is a part of the value.
-    assert ids(memory.list(filter={"other": 2}).items) == ["a", "b"]
-    assert memory.list(filter={"other": {key: 1}}).items == ()
     assert memory.forget(matching={key: 1}).forgotten == ("a",)
-    assert ids(memory.list().items) == ["b"]
 
 
 @pytest.mark.parametrize("operator", ["$regex", "$EQ", "$", "$$eq", "$eq') OR 1=1 --"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -299,7 +300,7 @@ def checked_real(value: Any, field: str, at_least: float = 0.0, at_most: float =
     number = isinstance(value, int | float) and not isinstance(value, bool)
     value = plain_number(value) if number else value
     # Compared, not converted to a float: an integer may be too large for a float. NaN is in no range.
-    if not number or not at_least <= value <= at_most or value == math.inf:
+    if not number or not at_least <= value <= min(at_most, sys.float_info.max):
         shown = shown_number(value) if number else type(value).__name__
         limit = "" if at_most == math.inf else f" and at most {at_most:g}"
         raise InvalidRequest(

@@ -122,7 +122,7 @@ def _numbers(mask: NDArray[np.bool_]) -> BitMap:
 def _subjects(state: SpaceState, condition: Condition) -> BitMap:
     if condition.operator is Operator.EXISTS:
         return BitMap(list(state.subject_of))
-    found = [BitMap(state.subjects[s]) for s in _matching(state.subjects, condition)]
+    found = [BitMap(list(state.subjects[s])) for s in _matching(state.subjects, condition)]
     # Slots hold what is live only.
     hidden = {n: state.subject_of[n] for n in state.hidden if n in state.subject_of}
     return BitMap.union(_by_value(hidden, condition), *found)

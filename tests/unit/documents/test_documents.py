@@ -453,7 +453,7 @@ def test_a_filter_narrows_the_search_and_changes_no_score(documents):
         ({"query": "x", "k": 0}, "k"),
         ({"query": "x", "k": 1_001}, "k"),
         ({"query": "x", "filter": {}}, "filter"),
-        ({"query": "x", "filter": {"n": {"$gt": 1}}}, "filter"),
+        ({"query": "x", "filter": {"n": {"$near": 1}}}, "filter"),
         ({"query": "x" * 65_537}, "query"),
     ],
 )

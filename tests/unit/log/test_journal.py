@@ -129,6 +129,7 @@ def test_the_names_of_types_are_those_of_the_format():
         "BlockRecord",
         "UnblockRecord",
         "GoneRecord",
+        "VectorRecord",
     ]
 
 

@@ -129,11 +129,14 @@ def test_a_refused_text_is_not_shown_to_the_embedder(store):
         def __init__(self):
             self.texts = []
 
-        def embed(self, texts):
+        query_task = None
+
+        def embed_documents(self, texts):
             self.texts += texts
             return [[1.0, 0.0] for _ in texts]
 
-        embed_documents = embed_queries = embed
+        def embed_query(self, text):
+            return [1.0, 0.0]
 
     embedder = Embedder()
     memory = store.memory(config=MemoryConfig(admission="standard", embedder=embedder))
