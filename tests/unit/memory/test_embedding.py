@@ -1,0 +1,140 @@
+"""A memory whose configuration names an embedder: what is stored, asked, embedded later, and embedded anew."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from perdure import MemoryConfig
+from perdure.embedders import HashingEmbedder, StaticEmbedder
+from perdure.errors import InvalidRequest, Unavailable
+
+STATIC = MemoryConfig(embedder="static")
+
+
+class Moody:
+    """An embedder that works until it is told to fail."""
+
+    query_task = None
+
+    def __init__(self, model="moody.v1", dimension=64):
+        self.model, self.dimension, self.fails = model, dimension, False
+        self._makes = HashingEmbedder(dimension)
+
+    def embed_documents(self, texts):
+        if self.fails:
+            raise Unavailable("the endpoint is down")
+        return self._makes.embed_documents(texts)
+
+    def embed_query(self, text):
+        return self.embed_documents([text])[0]
+
+
+def told(memory):
+    memory.remember("Ann adopted a puppy from the shelter", id="puppy")
+    memory.remember("The quarterly report is due on Friday", id="report")
+    return memory
+
+
+@pytest.mark.parametrize("embedder", ["static", "hashing", HashingEmbedder(32), StaticEmbedder(), Moody()])
+def test_a_fact_is_found_by_meaning_and_by_words(store, embedder):
+    memory = told(store.memory(config=MemoryConfig(embedder=embedder)))
+    for mode in ("semantic", "hybrid", None):
+        hits = memory.recall("an adopted puppy", mode=mode)
+        assert [hit.id for hit in hits] == ["puppy", "report"]
+    assert [hit.id for hit in memory.recall("an adopted puppy", mode="lexical")] == ["puppy"]
+
+
+def test_a_question_that_shares_no_word_with_its_fact_finds_it_by_the_table(store):
+    memory = told(store.memory(config=STATIC))
+    assert memory.recall("Does she have a dog?", mode="lexical") == []
+    assert memory.recall("Does she have a dog?", k=1)[0].id == "puppy"
+
+
+def test_a_configuration_read_from_json_embeds_as_one_made_in_code(store):
+    by_json = MemoryConfig.from_json(json.dumps({"embedder": "static", "embeddingDimension": 256}))
+    memory = told(store.memory(config=by_json))
+    assert memory.recall("Does she have a dog?") == store.memory(config=STATIC).recall("Does she have a dog?")
+    assert memory.capabilities().features.embedder_model == StaticEmbedder().model
+
+
+def test_what_an_embedder_fails_on_is_stored_found_by_words_and_embedded_later(store):
+    embedder = Moody()
+    memory = store.memory(config=MemoryConfig(embedder=embedder))
+    embedder.fails = True
+    reply = memory.remember("Ann adopted a puppy", id="puppy")
+    assert reply.outcome == "created"
+    assert "embed_missing" in reply.reason
+    assert memory.recall("puppy", mode="lexical")[0].id == "puppy"
+    with pytest.raises(Unavailable):
+        memory.embed_missing()
+    embedder.fails = False
+    assert memory.recall("puppy", mode="semantic") == []
+    done = memory.embed_missing()
+    assert (done.embedded, done.missing) == (1, 0)
+    assert memory.recall("puppy", mode="semantic")[0].id == "puppy"
+    assert memory.embed_missing().embedded == 0
+
+
+def test_a_question_raises_what_its_embedder_raises(store):
+    embedder = Moody()
+    memory = told(store.memory(config=MemoryConfig(embedder=embedder)))
+    embedder.fails = True
+    with pytest.raises(Unavailable, match="down"):
+        memory.recall("puppy")
+
+
+def test_a_query_that_is_asked_again_needs_no_embedder(store):
+    embedder = Moody()
+    memory = told(store.memory(config=MemoryConfig(embedder=embedder)))
+    before = memory.recall("puppy", mode="hybrid")
+    embedder.fails = True
+    assert memory.recall("puppy", mode="hybrid") == before
+    with pytest.raises(Unavailable):
+        memory.recall("report", mode="hybrid")
+
+
+def test_facts_told_before_there_was_an_embedder_get_their_vectors_when_asked(store):
+    told(store.memory())
+    memory = store.memory(config=STATIC)
+    assert memory.recall("Does she have a dog?") == []
+    assert [memory.embed_missing(limit=1).missing, memory.embed_missing().missing] == [1, 0]
+    assert memory.recall("Does she have a dog?", k=1)[0].id == "puppy"
+
+
+def test_another_model_is_refused_until_everything_is_embedded_anew(store):
+    told(store.memory(config=MemoryConfig(embedder=Moody("moody.v1"))))
+    memory = store.memory(config=MemoryConfig(embedder=Moody("moody.v2")))
+    with pytest.raises(InvalidRequest, match="reindex"):
+        memory.recall("puppy")
+    with pytest.raises(InvalidRequest, match="reindex"):
+        memory.remember("Another fact")
+    assert memory.reindex(embeddings=True).embedded == 2
+    assert memory.recall("puppy", mode="semantic")[0].id == "puppy"
+
+
+def test_a_vector_of_the_caller_is_kept_where_an_embedder_makes_the_others(store):
+    memory = store.memory(config=MemoryConfig(embedder=Moody(dimension=8)))
+    vector = np.eye(8, dtype=np.float32)[3]
+    memory.remember("words that say nothing of it", id="given", embedding=vector)
+    memory.remember("other words", id="made")
+    assert memory.recall("", embedding=vector)[0].id == "given"
+    memory.reindex(embeddings=True)
+    assert memory.recall("", embedding=vector)[0].id == "given"
+
+
+def test_a_vector_of_another_dimension_than_the_embedders_is_refused(store):
+    memory = told(store.memory(config=STATIC))
+    with pytest.raises(InvalidRequest) as caught:
+        memory.remember("A fact", embedding=[1.0, 0.0])
+    assert caught.value.field == "embedding"
+
+
+def test_without_an_embedder_there_is_nothing_to_embed_with(store):
+    memory = told(store.memory())
+    for call in (memory.embed_missing, lambda: memory.reindex(embeddings=True)):
+        with pytest.raises(InvalidRequest) as caught:
+            call()
+        assert caught.value.field == "embedder"
