@@ -347,7 +347,6 @@ def test_a_name_that_needs_parameters_says_how_to_give_them():
         ({"embedder": None}, "embedder"),
         ({"embedder": StaticEmbedder}, "embedder"),
         ({"embedder": Ones(4_097)}, "embedder.dimension"),
-        ({"embedder": HashingEmbedder(4_097)}, "embedder.dimension"),
         (
             {"embedder": HttpEmbedder(url="http://h/v1", model_name="m" * 300, dimension=8)},
             "embedder.model",

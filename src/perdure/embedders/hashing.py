@@ -27,7 +27,7 @@ class HashingEmbedder:
     """Counts the n-grams of 3 to 5 characters of each word, with marks at its ends, by a CRC.
 
     Args:
-        dimension: places to count in, 8 to 65,536.
+        dimension: places to count in, 8 to 4,096.
 
     A text without letters and digits has a vector of zeros; any other has unit length.
     """

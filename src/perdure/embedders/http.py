@@ -41,7 +41,7 @@ class HttpEmbedder:
         url: the endpoint's base, to which `/embeddings` is added: `http://localhost:11434/v1`. Redirects are
             not followed and proxies of the environment not used; https certificates are verified.
         model_name: the model, as the endpoint calls it.
-        dimension: how many numbers its vectors have, 1 to 65,536.
+        dimension: how many numbers its vectors have, 1 to 4,096.
         key_env: name of the environment variable that holds the key; read at each request.
         key_file: path of a file that holds the key instead; read at each request.
         query_prefix, document_prefix: what the model wants before a text, such as `query: `.

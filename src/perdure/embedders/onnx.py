@@ -14,7 +14,14 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from perdure.embedders.protocol import QUERY_TASKS, QueryTask, Vectors, checked_texts, checked_vectors
+from perdure.embedders.protocol import (
+    DIMENSION_MAX,
+    QUERY_TASKS,
+    QueryTask,
+    Vectors,
+    checked_texts,
+    checked_vectors,
+)
 from perdure.embedders.settings import Absent, Switch, Text
 from perdure.errors import Unavailable
 from perdure.policies.parameters import OneOf, Parameter, Whole, set_checked
@@ -233,10 +240,14 @@ def _shape(session: Any, folder: str) -> _Output:
     name = "sentence_embedding" if "sentence_embedding" in outputs else next(iter(outputs))
     shape = outputs[name]
     unknown = [told for told in inputs if told not in _INPUTS]
-    if unknown or "input_ids" not in inputs or len(shape) not in (2, 3) or not isinstance(shape[-1], int):
+    if unknown or "input_ids" not in inputs or len(shape) not in (2, 3) or not _is_dimension(shape[-1]):
         raise Unavailable(
             f"the model in {folder} is no sentence model: it must take {', '.join(_INPUTS)}, or some of them, and "
-            "give vectors of a fixed dimension per text or per token",
+            f"give vectors of a fixed dimension, 1 to {DIMENSION_MAX}, per text or per token",
             field="folder",
         )
     return _Output(name, shape[-1])
+
+
+def _is_dimension(size: object) -> bool:
+    return isinstance(size, int) and 1 <= size <= DIMENSION_MAX

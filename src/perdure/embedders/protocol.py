@@ -8,12 +8,13 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from perdure.contract import limits
 from perdure.errors import InvalidRequest, Unavailable
 
 Vectors = NDArray[np.float32]
 QueryTask = Literal["fact", "conversation"]
 QUERY_TASKS: tuple[QueryTask, ...] = ("fact", "conversation")
-DIMENSION_MAX = 65_536
+DIMENSION_MAX = limits.DIMENSION_MAX  # of what a memory keeps
 
 
 class Embedder(Protocol):

@@ -38,14 +38,15 @@ def tokenizer(path):
     made.save(str(path))
 
 
-def model(
-    path, *, output="last_hidden_state", inputs=("input_ids", "attention_mask", "token_type_ids"), sums=False
-):
+INPUTS = ("input_ids", "attention_mask", "token_type_ids")
+
+
+def model(path, *, output="last_hidden_state", inputs=INPUTS, sums=False, table=TABLE):
     """Write a model that looks each token up in the table, or with `sums` one that adds up the rows of a text."""
     helper, numpy_helper = onnx.helper, onnx.numpy_helper
-    shape = ["texts", 3] if sums else ["texts", "tokens", 3]
+    shape = ["texts", table.shape[1]] if sums else ["texts", "tokens", table.shape[1]]
     nodes = [helper.make_node("Gather", ["table", inputs[0]], ["rows" if sums else output])]
-    tables = [numpy_helper.from_array(TABLE, "table")]
+    tables = [numpy_helper.from_array(table, "table")]
     if sums:
         tables.append(numpy_helper.from_array(np.array([1], np.int64), "axes"))
         nodes.append(helper.make_node("ReduceSum", ["rows", "axes"], [output], keepdims=0))
@@ -185,6 +186,12 @@ def test_a_file_that_is_something_else_is_unavailable(folder, name, content):
 def test_a_model_of_something_else_is_unavailable(folder):
     model(folder / "model.onnx", inputs=("pixels",))
     with pytest.raises(Unavailable, match="no sentence model"):
+        embedder(folder).embed_query("red")
+
+
+def test_a_model_whose_vectors_are_longer_than_a_memory_keeps_is_unavailable(folder):
+    model(folder / "model.onnx", table=np.ones((len(WORDS), 4_097), np.float32))
+    with pytest.raises(Unavailable, match="4096"):
         embedder(folder).embed_query("red")
 
 
