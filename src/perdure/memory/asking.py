@@ -49,7 +49,11 @@ class Asking:
             raise unknown_option(told)
         mode, vector, model, query = self._modes.resolved(query, told)
         k = self._k if "k" not in told else checks.checked_count(told["k"], "k", 1, limits.K_MAX)
-        history = told.get("history")
+        history, during = told.get("history"), checked_during(told)
+        if during is not None:
+            history = (
+                "all"  # the interval decides in its place, and what is not current at as_of may come back
+            )
         if told.keys().isdisjoint(_SCOPE):
             scope = OPEN
         else:
@@ -71,7 +75,7 @@ class Asking:
             model,
             resolved_fusion(told, mode),
             checked_context(told.get("context")),
-            checked_during(told),
+            during,
         ), checked_times(told.get("as_of"), told.get("known_at"))
 
 
