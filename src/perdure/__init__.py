@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         WrongKey,
     )
     from perdure.memory.config import Limits, MemoryConfig
+    from perdure.memory.prompting import as_prompt
     from perdure.model.certificate import Certificate, Step
     from perdure.model.context import Context
     from perdure.model.document import Deleted, Document, DocumentHit
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
         Remembered,
     )
     from perdure.model.status import Status
+    from perdure.model.trace import Diff, Trace
     from perdure.salvaging import salvage
     from perdure.store import Health, Memory, Store
     from perdure.verifying import verify
@@ -64,6 +66,7 @@ _HOMES = {
     "Context": "model.context",
     "Corrupt": "errors",
     "Deleted": "model.document",
+    "Diff": "model.trace",
     "Document": "model.document",
     "DocumentHit": "model.document",
     "End": "model.fact",
@@ -97,9 +100,11 @@ _HOMES = {
     "StorageFull": "errors",
     "Store": "store",
     "SystemClock": "base.clock",
+    "Trace": "model.trace",
     "Unavailable": "errors",
     "Verified": "model.finding",
     "WrongKey": "errors",
+    "as_prompt": "memory.prompting",
     "salvage": "salvaging",
     "verify": "verifying",
 }
@@ -117,6 +122,7 @@ __all__ = [
     "Context",
     "Corrupt",
     "Deleted",
+    "Diff",
     "Document",
     "DocumentHit",
     "End",
@@ -150,9 +156,11 @@ __all__ = [
     "StorageFull",
     "Store",
     "SystemClock",
+    "Trace",
     "Unavailable",
     "Verified",
     "WrongKey",
+    "as_prompt",
     "salvage",
     "verify",
 ]

@@ -12,6 +12,7 @@ from perdure.model.hit import ChainLink, Explanation, Hit
 from perdure.model.inputs import NewFact
 from perdure.model.replies import Merged
 from perdure.model.status import Status
+from perdure.model.trace import Diff, Difference, Rejected, Trace
 
 CANARY = "XQZ-canary-7731"
 MOMENT = datetime(2025, 1, 1, tzinfo=UTC)
@@ -64,6 +65,8 @@ EXPLANATION = Explanation(
     filtered_by=(),
     chain=(LINK,),
 )
+REJECTED = Rejected(CANARY, "no-match", None)
+DIFFERENCE = Difference(FACT, None, Status.CURRENT, (CANARY,))
 VALUES = [
     SOURCE,
     FACT,
@@ -73,6 +76,10 @@ VALUES = [
     Document(CANARY, CANARY, {CANARY: CANARY}, 1),
     DocumentHit(CANARY, CANARY, 0, {CANARY: CANARY}, 1.0),
     Merged(CANARY, (CANARY,), False, (CANARY,), None, None, False, {CANARY: CANARY}),
+    Trace(CANARY, {"subject": CANARY}, 1, 1, 1, 1, 1, (Hit(FACT, 1.0, Status.CURRENT),), (REJECTED,)),
+    REJECTED,
+    DIFFERENCE,
+    Diff(MOMENT, MOMENT, MOMENT, (DIFFERENCE,), (), (), (), ()),
     NewFact(text=CANARY, id=CANARY, subject=CANARY, metadata={CANARY: CANARY}),
 ]
 

@@ -77,17 +77,20 @@ class Differing:
     def _new_ends(self, number: int) -> list[EndRecord]:
         return [end for end in self._state.ends.get(number, ()) if self._is_new(end.recorded_at)]
 
-    def _known_links(self, number: int) -> list[Link]:
-        state, end = self._state, self._known_at[1]
+    def _links_known_at(self, number: int, at: int) -> list[Link]:
+        """Return the links above the fact that were known then, which takes both of its ends."""
+        state = self._state
+        if not is_known(state, number, at):
+            return []
         return [
-            link
-            for link in state.above(number)
-            if link.known_from <= end and is_known(state, link.newer, end)
+            link for link in state.above(number) if link.known_from <= at and is_known(state, link.newer, at)
         ]
 
     def _new_links(self, number: int, kind: LinkKind) -> list[Link]:
+        start, end = self._known_at
+        before = self._links_known_at(number, start)
         return [
-            link for link in self._known_links(number) if link.kind is kind and self._is_new(link.known_from)
+            link for link in self._links_known_at(number, end) if link.kind is kind and link not in before
         ]
 
     def _differences(self, numbers: Iterable[int]) -> tuple[Difference, ...]:
@@ -96,7 +99,7 @@ class Differing:
         found = []
         for number, fact in zip(chosen, self._view.facts(chosen), strict=True):
             before = status_of(state, number, self._as_of, start) if is_known(state, number, start) else None
-            newer = [link.newer for link in self._known_links(number)]
+            newer = [link.newer for link in self._links_known_at(number, self._known_at[1])]
             by = sorted({record.id for record in self._view.reader.get_many(state, newer)})
             found.append(Difference(fact, before, fact.status, tuple(by)))
         return tuple(found)
