@@ -37,7 +37,9 @@ Kind = Annotated[
 ]
 Filter = Annotated[
     str | None,
-    typer.Option("--filter", metavar="JSON", help='Metadata that must be equal, like {"team":"a"}.'),
+    typer.Option(
+        "--filter", metavar="JSON", help='Only what it matches, like {"team":"a"} or {"prio":{"$gte":4}}.'
+    ),
 ]
 PinnedOnly = Annotated[
     bool | None, typer.Option("--pinned/--no-pinned", help="Only facts that are pinned, or that are not.")
