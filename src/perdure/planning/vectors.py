@@ -40,10 +40,17 @@ def check_fits(draft: Draft, data: bytes, model: str) -> None:
     if draft.dimension not in (0, dimension):
         raise InvalidRequest(
             f"embedding has {dimension} dimensions, but the vectors of this memory have {draft.dimension}; give one "
-            "of that length, or reindex with embeddings=True to embed everything anew",
+            f"of that length, or {_remedy(draft)}",
             field="embedding",
         )
     refuse_other_model(find_other_model(draft, model), model)
+
+
+def _remedy(draft: Draft) -> str:
+    # A reindexing makes anew what embedders made; what callers gave it keeps.
+    if TOLD in draft.models():
+        return "forget the facts whose embeddings were given"
+    return "reindex with embeddings=True to embed everything anew"
 
 
 def refuse_other_model(other: str | None, model: str) -> None:
