@@ -51,6 +51,7 @@ def eligibility(state: SpaceState, question: Question, secret: bytes) -> Eligibi
         return EVERYTHING  # the common case, decided without a look at anything
     rows, mask = _narrowed(state, question, secret)
     if question.during is not None:
+        _spend(question, state.next_number)
         current = _during(state, question)
         return Eligibility(mask=current if mask is None else mask & current, rows=rows)
     times: Times | None
@@ -63,6 +64,7 @@ def eligibility(state: SpaceState, question: Question, secret: bytes) -> Eligibi
         times = (state.valid_from, state.valid_to, state.superseded_from) if state.timed else None
     if question.history == "historical":
         # The complement of what the index can test by itself.
+        _spend(question, state.next_number)
         past = _not_current(state, times, question.as_of)
         return Eligibility(mask=past if mask is None else mask & past, rows=rows)
     if times is None and rows is None and mask is None:
