@@ -6,11 +6,12 @@ import json
 from datetime import UTC, datetime
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perdure import ManualClock, Memory, MemoryConfig, NewFact, errors
+from perdure import Context, ManualClock, Memory, MemoryConfig, NewFact, errors
 from perdure.contract import wire
 from perdure.importers.jsonlines import fact_of
 from perdure.model.fact import Fact
@@ -69,6 +70,42 @@ def test_a_hit_has_an_explanation_only_where_it_was_asked_for(memory):
     assert list(plain(wire.hit_object(hit))) == ["fact", "score", "status"]
     (hit,) = memory.recall("Alice", explain=True)
     assert list(plain(wire.hit_object(hit))) == ["fact", "score", "status", "explanation"]
+
+
+def test_a_hit_names_its_memory_where_several_were_asked(memory):
+    (hit,) = memory.recall("Alice", spaces=["other"])
+    told = plain(wire.hit_object(hit))
+    assert list(told) == ["fact", "score", "status", "space"]
+    assert told["space"] == {"principal": "", "scope": ""}
+
+
+def test_a_trace_has_every_key_and_its_options_are_json(memory):
+    asked = {
+        "k": 1, "as_of": datetime(2025, 1, 1, tzinfo=UTC), "history": None, "tags": iter(["red"]),
+        "embedding": np.array([1.0, 0.5], dtype=np.float32), "context": Context(neighbours=(0.5,)),
+        "weights": {"lexical": 1},
+    }  # fmt: skip
+    told = plain(wire.trace_object(memory.trace("Alice", **asked)))
+    assert list(told) == [
+        "query", "options", "seen", "eligible", "matched", "scored", "returned", "results", "rejected",
+    ]  # fmt: skip
+    assert told["options"] == {
+        "k": 1, "asOf": DAY_MS, "tags": ["red"], "embedding": [1.0, 0.5],
+        "context": {"neighbours": [0.5], "actor": 1.25, "period": 1.5}, "weights": {"lexical": 1},
+    }  # fmt: skip
+    assert told["rejected"][0] == {
+        "id": "p", "reason": "filtered", "status": "superseded", "filter": ["tags"],
+    }  # fmt: skip
+
+
+def test_a_diff_has_every_key(memory):
+    told = plain(wire.diff_object(memory.diff((0, DAY_MS))))
+    assert list(told) == [
+        "knownFrom", "knownTo", "asOf", "learnt", "ended", "retracted", "superseded", "corrected",
+    ]  # fmt: skip
+    (one,) = told["superseded"]
+    assert list(one) == ["fact", "before", "after", "by"]
+    assert (one["fact"]["id"], one["before"], one["after"], one["by"]) == ("p", None, "superseded", ["r"])
 
 
 def test_an_explanation_has_every_key_in_its_place(memory):

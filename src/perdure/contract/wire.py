@@ -159,7 +159,13 @@ def trace_object(trace: Trace) -> JsonObject:
 
 def _options(options: Mapping[str, Any]) -> JsonObject:
     """Return options as asked, in JSON."""
-    return {name: msgspec.to_builtins(value, enc_hook=list) for name, value in options.items()}
+
+    def shown(name: str, value: Any) -> Any:
+        if name == "embedding":
+            return [float(number) for number in value]  # also an array's own kind of numbers
+        return _plain(msgspec.structs.asdict(value) if isinstance(value, msgspec.Struct) else value)
+
+    return {camel_case(name): shown(name, value) for name, value in options.items()}
 
 
 def diff_object(diff: Diff) -> JsonObject:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, cast
 
 from perdure.base.instants import Instant, find_millis, to_millis
@@ -77,6 +77,12 @@ class Asking:
             checked_context(told.get("context")),
             during,
         ), checked_times(told.get("as_of"), told.get("known_at"))
+
+
+def asked_options(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options that are told, iterators as tuples, so that they can be read twice."""
+    told = ((name, value) for name, value in options.items() if value is not None)
+    return {name: tuple(value) if isinstance(value, Iterator) else value for name, value in told}
 
 
 def unknown_option(told: Mapping[str, Any]) -> InvalidRequest:

@@ -16,7 +16,14 @@ from perdure.contract import limits
 from perdure.contract.capabilities import Capabilities, capabilities
 from perdure.errors import InvalidRequest, NotFound
 from perdure.log.protocol import Progress
-from perdure.memory.asking import Asking, checked_during, checked_interval, checked_scope, checked_times
+from perdure.memory.asking import (
+    Asking,
+    asked_options,
+    checked_during,
+    checked_interval,
+    checked_scope,
+    checked_times,
+)
 from perdure.memory.changing import (
     UNSET,
     Correction,
@@ -406,8 +413,9 @@ class Memory:
         Options as in `recall`, but `spaces` and `max_bytes`. Looks at every row. Raises as `recall`.
         """
         refuse_recall_only(options, "trace")
-        question, times = self._asking.question(query, options)
-        return self._reading.trace(question, times, (query, options, self.config.trace_limit))
+        asked = asked_options(options)
+        question, times = self._asking.question(query, asked)
+        return self._reading.trace(question, times, (query, asked, self.config.trace_limit))
 
     def diff(
         self,

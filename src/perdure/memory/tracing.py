@@ -33,7 +33,7 @@ def traced(
     ids = view.reader.get_many(view.state, [left.number for left in found.rejected])
     return Trace(
         query,
-        {name: value for name, value in options.items() if value is not None},
+        dict(options),
         found.seen,
         found.eligible,
         found.matched,

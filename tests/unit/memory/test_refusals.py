@@ -35,12 +35,13 @@ BAD_TIMES = (
 READS = {
     "recall": lambda memory, **options: memory.recall("fact", **options),
     "explain": lambda memory, **options: memory.explain("fact", "a", **options),
+    "trace": lambda memory, **options: memory.trace("fact", **options),
     "list": lambda memory, **options: memory.list(**options),
     "get": lambda memory, **options: memory.get("a", **options),
     "history": lambda memory, **options: memory.history("a", **options),
 }
-ASKING = ("recall", "explain")
-SCOPED = ("recall", "explain", "list")
+ASKING = ("recall", "explain", "trace")
+SCOPED = ("recall", "explain", "trace", "list")
 
 
 @pytest.fixture
