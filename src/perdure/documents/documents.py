@@ -53,7 +53,7 @@ class Documents:
 
     @property
     def index(self) -> DocumentIndex:
-        """What the lexical index of the space holds; read-only."""
+        """What the indexes of the space hold, of words and of vectors; read-only."""
         return DocumentIndex(self._space)
 
     def put(

@@ -1,13 +1,21 @@
-"""The index of a space, to look at: what BM25 counts, and the terms of each text."""
+"""The index of a space, to look at: what BM25 counts, the terms of each text, and the vectors."""
 
 from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+from pyroaring import BitMap
 
 from perdure.base.canonical import checked_text
 from perdure.base.ids import checked_id
 from perdure.documents.reading import find_visible
+from perdure.model.document import VectorIndex
+from perdure.planning import checks
 from perdure.space.facts import FactReader
 from perdure.space.space import Space
-from perdure.space.state import SpaceState
+from perdure.space.state import LIVE, SpaceState
+
+UNIT_MAX = 2**31 - 1  # no text has as many units
 
 
 class DocumentIndex:
@@ -57,6 +65,41 @@ class DocumentIndex:
             for term, frequency in terms:
                 counts[term] = counts.get(term, 0) + frequency
         return counts
+
+    def vectors(self) -> VectorIndex:
+        """Return how many units have vectors, how long these are, and what made them. Reads none of them."""
+
+        def work(state: SpaceState, reader: FactReader) -> VectorIndex:
+            live = BitMap(np.flatnonzero(np.frombuffer(bytes(state.presence), dtype=np.uint8) == LIVE))
+            models = {name: len(rows & live) for name, rows in sorted(state.vector_models.items())}
+            count = sum(models.values())
+            models = {name: number for name, number in models.items() if number}
+            return VectorIndex(count, len(live) - count, state.dimension or None, models)
+
+        return self._space.read(work)
+
+    def vector(self, id: str, unit: int = 0) -> npt.NDArray[np.float32] | None:
+        """Return a copy of the vector of one unit of a document or fact, as it is stored.
+
+        Args:
+            unit: from 0; a fact has one.
+
+        Returns:
+            float32, shape (dimension,). None if there is no such document, no such unit, or it has no vector.
+        """
+        id_ = checked_id(id)
+        wanted = checks.checked_count(unit, "unit", 0, UNIT_MAX)
+
+        def work(state: SpaceState, reader: FactReader) -> npt.NDArray[np.float32] | None:
+            number = find_visible(state, reader, id_)
+            if number is None or wanted >= state.unit_counts.get(number, 1):
+                return None
+            row = number + wanted
+            if not state.vector_seqs[row]:
+                return None
+            return np.frombuffer(reader.vectors(state, [row])[0].data, dtype="<f4").astype(np.float32)
+
+        return self._space.read(work)
 
     def _rows(self, id_: str) -> list[tuple[int, list[tuple[str, int]]]] | None:
         id_ = checked_id(id_)

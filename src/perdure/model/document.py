@@ -64,3 +64,17 @@ class Deleted(msgspec.Struct, frozen=True):
 
     def __bool__(self) -> bool:
         return self.deleted
+
+
+class VectorIndex(msgspec.Struct, frozen=True):
+    """Which vectors a space has. Like the index of words it counts units that are live; hidden ones are left out.
+
+    `count` units have a vector, `missing` have none. `dimension` is that of all vectors, of hidden units too; None
+    while there is none. `models` says how many were made by each model, sorted by its name; "" stands for those that
+    callers gave.
+    """
+
+    count: int
+    missing: int
+    dimension: int | None
+    models: dict[str, int]
