@@ -51,12 +51,9 @@ class Embedding:
         """
         if value is None:
             return NO_VECTORS
-        if (
-            np.ndim(value[0] if isinstance(value, Sequence) and len(value) else value) == 0
-            or np.ndim(value) == 1
-        ):
-            value = [value]
         members = [*checks.members_of(value, "embedding", "vectors")]
+        if members and isinstance(members[0], int | float | np.number):
+            members = [members]
         if len(members) != units:
             raise checks.wrong_units(len(members), units)
         return Vectors(
