@@ -22,6 +22,7 @@ from perdure.model.replies import Merged
 from perdure.model.status import Status
 from perdure.planning import checks
 from perdure.planning.receipts import Keyed
+from perdure.planning.vectors import same_embedding
 from perdure.policies.uniting import united_importance, united_kind, united_metadata, united_tags
 from perdure.space.draft import Draft
 from perdure.space.preparing import retold_hash
@@ -67,7 +68,10 @@ def find_twin(draft: Draft, telling: Telling) -> int | None:
         return None
     form = retold_form(content.text)
     for number in draft.retold(text):
-        if _takes(draft, number, content) and retold_form(draft.fact(number).text) == form:
+        if not _takes(draft, number, content) or retold_form(draft.fact(number).text) != form:
+            continue
+        # A vector that was given is not to go lost: the fact has the same one, or stays apart.
+        if not telling.vectors.told or same_embedding(draft, number, telling.vectors.told):
             return number
     return None
 

@@ -15,7 +15,7 @@ from perdure.space.facts import FactReader
 from perdure.space.preparing import units_of
 from perdure.space.reindexing import reindex
 from perdure.space.space import Space
-from perdure.space.state import SpaceState
+from perdure.space.state import TOLD, SpaceState
 
 BATCH = 256  # texts that are embedded and stored together
 
@@ -45,7 +45,8 @@ def reindex_space(
             "reindex changes something: name a profile, k1 or b, or embeddings=True", field="profile"
         )
     if embeddings:
-        _needed(embedder)
+        needed = _needed(embedder)
+        space.read(lambda state, _: _refuse_told(state, needed))
     done = reindex(space, checked, progress, drop_vectors=embeddings)
     embedded = embed_missing(space, embedder, None, progress).embedded if embeddings else 0
     return Reindexed(*done.settings, changed=done.changed, pending=done.pending, embedded=embedded)
@@ -61,6 +62,7 @@ def embed_missing(
         What the embedder raises; what was embedded before is stored.
     """
     wanted = _needed(embedder)
+    space.read(lambda state, _: _refuse_others(state, wanted))
     done = without = 0
     after = -1
     total = space.read(lambda state, _: _missing_count(state))
@@ -82,6 +84,22 @@ def embed_missing(
         if progress is not None:
             progress(min(done + without, total), total)
     return Embedded(done, space.read(lambda state, _: _missing_count(state)))
+
+
+def _refuse_told(state: SpaceState, embedder: Embedder) -> None:
+    """Raise InvalidRequest where vectors that callers gave, which stay, have another length than the embedder's."""
+    if TOLD in state.vector_models and state.dimension != embedder.dimension:
+        raise InvalidRequest(
+            f"embedder gives {embedder.dimension} numbers, but the embeddings that were given to this memory, which stay, "
+            f"have {state.dimension}: use an embedder of that dimension, or forget the facts that have them",
+            field="embedder",
+        )
+
+
+def _refuse_others(state: SpaceState, embedder: Embedder) -> None:
+    _refuse_told(state, embedder)
+    others = sorted(set(state.vector_models) - {TOLD, embedder.model})
+    refuse_other_model(others[0] if others else None, embedder.model)
 
 
 def _needed(embedder: Embedder | None) -> Embedder:

@@ -19,6 +19,7 @@ from perdure.search.fusion import Name as FusionName
 from perdure.search.query import Mode
 
 MODES: tuple[Mode, ...] = ("lexical", "semantic", "hybrid")
+WEIGHT_MAX = 1_000_000.0  # only the ratio counts, and the sum must stay finite
 FUSIONS: tuple[FusionName, ...] = ("minmax", "rrf")
 QUERIES_KEPT = 1_000  # vectors of queries; 4 MB at 1,024 dimensions
 
@@ -95,7 +96,7 @@ def resolved_fusion(told: Mapping[str, Any], mode: Mode) -> Fusion:
             "weights must be an object of lexical and semantic, such as 0.7 and 0.3", field="weights"
         )
     lexical, semantic = (
-        checks.checked_real(weights.get(name, default), f"weights.{name}")
+        checks.checked_real(weights.get(name, default), f"weights.{name}", at_most=WEIGHT_MAX)
         for name, default in zip(("lexical", "semantic"), usual, strict=True)
     )
     if not lexical and not semantic:
