@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from perdure.cli import options as o
-from perdure.cli.facts import iso, show_explanation, show_fact, show_facts, show_hits
+from perdure.cli.drawing import show_explanation, show_hits
+from perdure.cli.facts import iso, show_fact, show_facts
 from perdure.cli.failures import complain
 from perdure.cli.screen import Screen, print_json, put
 from perdure.cli.session import Session, command
@@ -50,7 +51,9 @@ def recall(  # noqa: PLR0913 - one parameter per option
     candidate_limit: o.CandidateLimit = None,
     mode: o.Mode = None,
     fusion: o.Fusion = None,
-    weights: o.Weights = None,
+    weight_lexical: o.WeightLexical = None,
+    weight_semantic: o.WeightSemantic = None,
+    embedding_file: o.EmbeddingFile = None,
     context: o.Context = False,
     valid_during: o.ValidDuring = None,
     space: Annotated[
@@ -59,7 +62,9 @@ def recall(  # noqa: PLR0913 - one parameter per option
     ] = None,
     max_bytes: Annotated[
         str | None,
-        typer.Option("--max-bytes", metavar="N", help="Stop before the results, as JSON, take more."),
+        typer.Option(
+            "--max-bytes", metavar="N", help="Stop before the results, as JSON or --prompt, take more."
+        ),
     ] = None,
     prompt: Annotated[
         bool, typer.Option("--prompt", help="Print the results as text for a prompt, fenced as data.")
@@ -68,7 +73,7 @@ def recall(  # noqa: PLR0913 - one parameter per option
 ) -> None:
     """Find the facts that match best and hold."""
     moments, where = o.times(as_of, known_at), o.json_object(filter_, "filter")
-    words = o.query_of(query)
+    words, size = o.query_of(query), o.whole(max_bytes, "max_bytes")
     with session.store() as store:
         memory = store.memory(session.principal, session.scope, config=session.config)
         hits = memory.recall(
@@ -84,9 +89,14 @@ def recall(  # noqa: PLR0913 - one parameter per option
             min_score=o.real(min_score, "min_score"),
             candidate_limit=o.whole(candidate_limit, "candidate_limit"),
             spaces=space or None,
-            max_bytes=o.whole(max_bytes, "max_bytes"),
+            max_bytes=None if prompt else size,
             explain=explain,
-            **o.ways(mode, fusion, weights, context, valid_during),
+            mode=mode,
+            fusion=fusion,
+            weights=o.weights(weight_lexical, weight_semantic),
+            embedding=o.embedding(embedding_file),
+            context=context or None,
+            valid_during=o.interval(valid_during, "valid_during"),
             **moments,
         )
         unknown = None if hits or not session.has_store() else _unknown(session, store)
@@ -99,7 +109,7 @@ def recall(  # noqa: PLR0913 - one parameter per option
     elif prompt:
         from perdure.memory.prompting import as_prompt  # noqa: PLC0415 - only where it is printed
 
-        put(as_prompt(hits))
+        put(as_prompt(hits, max_bytes=size))
     else:
         show_hits(Screen(), hits)
 
@@ -133,7 +143,9 @@ def explain(  # noqa: PLR0913 - one parameter per option
     candidate_limit: o.CandidateLimit = None,
     mode: o.Mode = None,
     fusion: o.Fusion = None,
-    weights: o.Weights = None,
+    weight_lexical: o.WeightLexical = None,
+    weight_semantic: o.WeightSemantic = None,
+    embedding_file: o.EmbeddingFile = None,
     context: o.Context = False,
     valid_during: o.ValidDuring = None,
 ) -> None:
@@ -154,7 +166,12 @@ def explain(  # noqa: PLR0913 - one parameter per option
             filter=where,
             min_score=o.real(min_score, "min_score"),
             candidate_limit=o.whole(candidate_limit, "candidate_limit"),
-            **o.ways(mode, fusion, weights, context, valid_during),
+            mode=mode,
+            fusion=fusion,
+            weights=o.weights(weight_lexical, weight_semantic),
+            embedding=o.embedding(embedding_file),
+            context=context or None,
+            valid_during=o.interval(valid_during, "valid_during"),
             **moments,
         )
     if session.as_json:
@@ -174,10 +191,18 @@ def trace(  # noqa: PLR0913 - one parameter per option
     known_at: o.KnownAt = None,
     history: o.History = None,
     subject: o.Subject = None,
+    entity: o.Entity = None,
     tag: o.Tags = None,
+    kind: o.Kind = None,
+    pinned: o.PinnedOnly = None,
     filter_: o.Filter = None,
     min_score: o.MinScore = None,
+    candidate_limit: o.CandidateLimit = None,
     mode: o.Mode = None,
+    fusion: o.Fusion = None,
+    weight_lexical: o.WeightLexical = None,
+    weight_semantic: o.WeightSemantic = None,
+    embedding_file: o.EmbeddingFile = None,
     context: o.Context = False,
     valid_during: o.ValidDuring = None,
 ) -> None:
@@ -190,10 +215,19 @@ def trace(  # noqa: PLR0913 - one parameter per option
             k=o.whole(k, "k"),
             history=history,
             subject=subject,
+            entity=entity,
+            kind=kind,
+            pinned=pinned,
             tags=tag or None,
             filter=where,
             min_score=o.real(min_score, "min_score"),
-            **o.ways(mode, None, None, context, valid_during),
+            candidate_limit=o.whole(candidate_limit, "candidate_limit"),
+            mode=mode,
+            fusion=fusion,
+            weights=o.weights(weight_lexical, weight_semantic),
+            embedding=o.embedding(embedding_file),
+            context=context or None,
+            valid_during=o.interval(valid_during, "valid_during"),
             **moments,
         )
     if session.as_json:
@@ -309,6 +343,7 @@ def list_facts(  # noqa: PLR0913 - one parameter per option
     ] = None,
     as_of: o.AsOf = None,
     known_at: o.KnownAt = None,
+    valid_during: o.ValidDuring = None,
     order: Annotated[
         str,
         typer.Option(
@@ -332,6 +367,7 @@ def list_facts(  # noqa: PLR0913 - one parameter per option
             kind=kind,
             pinned=pinned,
             status=status,
+            valid_during=o.interval(valid_during, "valid_during"),
             order=order,
             hidden=hidden,
             limit=o.whole(limit, "limit"),

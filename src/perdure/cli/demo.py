@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from perdure.cli.facts import show_explanation
+from perdure.cli.drawing import show_explanation
 from perdure.cli.failures import Failed
 from perdure.cli.screen import Screen, print_json
 from perdure.cli.session import Session, command

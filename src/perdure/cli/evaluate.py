@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from perdure.cli import options as o
-from perdure.cli.facts import REASONS, score
+from perdure.cli.drawing import REASONS
+from perdure.cli.facts import score
 from perdure.cli.failures import Failed, complain
 from perdure.cli.progress import progress_bar
 from perdure.cli.screen import Screen, print_json

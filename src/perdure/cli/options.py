@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -71,11 +72,15 @@ Fusion = Annotated[
     str | None,
     typer.Option("--fusion", metavar="HOW", help="How hybrid makes one score of two: minmax or rrf."),
 ]
-Weights = Annotated[
+WeightLexical = Annotated[
+    str | None, typer.Option("--weight-lexical", metavar="NUMBER", help="How much words count in hybrid.")
+]
+WeightSemantic = Annotated[
+    str | None, typer.Option("--weight-semantic", metavar="NUMBER", help="How much meaning counts in hybrid.")
+]
+EmbeddingFile = Annotated[
     str | None,
-    typer.Option(
-        "--weights", metavar="JSON", help='How much each counts, like {"lexical":0.7,"semantic":0.3}.'
-    ),
+    typer.Option("--embedding-file", metavar="FILE", help="The query's vector: an array of numbers in JSON."),
 ]
 Context = Annotated[
     bool,
@@ -86,7 +91,7 @@ ValidDuring = Annotated[
     typer.Option(
         "--valid-during",
         metavar="FROM/UNTIL",
-        help="Facts that were current at some instant of it; no --history.",
+        help="Facts that were current at some instant of it; no --history, no --status.",
     ),
 ]
 Metadata = Annotated[str | None, typer.Option("--metadata", metavar="JSON", help="An object of your own.")]
@@ -203,14 +208,31 @@ def interval(told: str | None, field: str) -> tuple[int, int] | None:
     return first, last
 
 
-def ways(
-    mode: str | None, fusion: str | None, weights: str | None, context: bool, valid_during: str | None
-) -> dict[str, Any]:
-    """Return the options that say how to search, as the memory takes them."""
-    return {
-        "mode": mode,
-        "fusion": fusion,
-        "weights": json_object(weights, "weights"),
-        "context": context or None,
-        "valid_during": interval(valid_during, "valid_during"),
+def weights(lexical: str | None, semantic: str | None) -> dict[str, float] | None:
+    """Return the weights that are told, None where none is."""
+    told = {
+        "lexical": real(lexical, "weights.lexical"),
+        "semantic": real(semantic, "weights.semantic"),
     }
+    return {name: weight for name, weight in told.items() if weight is not None} or None
+
+
+def embedding(path: str | None) -> list[float] | None:
+    """Return the vector in a file.
+
+    Raises:
+        InvalidRequest: the file cannot be read or holds something else than an array of numbers in JSON.
+    """
+    if path is None:
+        return None
+    from perdure.base.canonical import strict_json  # noqa: PLC0415 - help must not wait for it
+
+    try:
+        value = strict_json(Path(path).read_bytes(), field="embedding_file")
+    except OSError as error:
+        raise InvalidRequest(
+            f"the embedding cannot be read: {error.strerror}", field="embedding_file"
+        ) from error
+    if not isinstance(value, list):
+        raise InvalidRequest("embedding_file must hold an array of numbers in JSON", field="embedding_file")
+    return value

@@ -6,6 +6,7 @@ import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, TextIO
 
 import typer
@@ -20,7 +21,8 @@ if TYPE_CHECKING:
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 _RAW_IN_JSON = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 HEIGHT = 25  # nothing is fitted to it
-WIDTH_MIN = 30  # for wrapped text; a narrower terminal wraps by itself
+WIDTH_ELSEWHERE = 10_000
+WIDTH_MIN = 20  # for wrapped text; a narrower terminal wraps by itself
 
 STYLES = {
     "current": "green",
@@ -95,7 +97,13 @@ class Screen:
 
     def __init__(self, where: Console | None = None) -> None:
         self.console = where or console(sys.stdout)
-        self.block = "█" if self.console.encoding.startswith("utf") else "#"
+        utf = self.console.encoding.startswith("utf")
+        self.block, self.times = ("█", "×") if utf else ("#", "x")
+
+    @property
+    def room(self) -> int:
+        """Columns of a line; off a terminal as many as one likes."""
+        return self.console.width if self.console.is_terminal else WIDTH_ELSEWHERE
 
     def line(self, text: str = "", *, style: str = "") -> None:
         self._print([(text, style)])
@@ -132,6 +140,25 @@ class Screen:
             self._row(cells, row[-1], "")
             if index < len(notes) and notes[index]:
                 self._row([(" " * cell_len(cell), "") for cell, _ in cells], notes[index], "dim")
+
+    def marked(self, indent: str, text: str, marks: Sequence[tuple[int, int]]) -> None:
+        """Print a text whose marked places stand out: by style, or in brackets where there are no styles."""
+        from rich.text import Text  # noqa: PLC0415
+
+        plain = not self.console.is_terminal or self.console.color_system is None
+        ends = [0, *(place for mark in marks for place in mark), len(text)]
+        pieces = [shown(text[start:end]) for start, end in pairwise(ends)]
+        told = Text()
+        for place, piece in enumerate(pieces):
+            inside = bool(place % 2)
+            told.append(f"[{piece}]" if inside and plain else piece, "bold underline" if inside else "")
+        lines = [told]
+        if self.console.is_terminal:
+            lines = [*told.wrap(self.console, max(WIDTH_MIN, self.console.width - len(indent)))]
+        for line in lines:
+            line.rstrip()
+            with _writing():
+                self.console.print(Text.assemble(indent, line), soft_wrap=True)
 
     def _row(self, cells: Sequence[tuple[str, str]], text: str, style: str) -> None:
         from rich.cells import cell_len  # noqa: PLC0415
