@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 import msgspec
 
 from perdure.base.clock import Clock, SystemClock, checked_now
 from perdure.documents.documents import Documents
 from perdure.errors import InvalidRequest, PerdureError, Unavailable
+from perdure.filters.grammar import Filter
 from perdure.lexical.profile import get_profile
 from perdure.log.protocol import Log, Progress, Purged
 from perdure.memory.config import MemoryConfig
@@ -25,6 +27,7 @@ from perdure.planning.certificates import certify_purge, conclude, contradiction
 from perdure.planning.checks import checked_count, checked_flag
 from perdure.planning.embedding import Embedding
 from perdure.planning.erasing import erase_spaces, named_spaces, survey_spaces
+from perdure.planning.questions import checked_filter
 from perdure.search.query import Budget
 from perdure.space.purging import purge_store, rewritten
 from perdure.space.registry import Registry
@@ -201,25 +204,31 @@ class Store:
         path: str | Path,
         *,
         spaces: Collection[Namespace] | None = None,
+        filter: Mapping[str, Any] | None = None,  # noqa: A002 - the field's name on every surface
         blocks: bool = False,
         force: bool = False,
         progress: Progress | None = None,
     ) -> Exported:
         """Write all that spaces hold at one moment into a file of readable lines, without loss; writers go on.
 
-        The file is plain text, also that of an encrypted store. Arguments and errors as in
-        `perdure.transfer.exporting.export_to`.
+        With a filter, as though the facts and documents that it does not match had been forgotten. The file is
+        plain text, also that of an encrypted store. Arguments and errors as in
+        `perdure.transfer.exporting.Asked` and `export_to`.
         """
         self._check_open()
-        asked = Asked(checked_now(self.clock), spaces, blocks)
+        asked = Asked(checked_now(self.clock), spaces, blocks, _find_filter(filter))
         return export_to(self.log, path, asked, force=force, progress=progress)
 
     def export_lines(
-        self, *, spaces: Collection[Namespace] | None = None, blocks: bool = False
+        self,
+        *,
+        spaces: Collection[Namespace] | None = None,
+        filter: Mapping[str, Any] | None = None,  # noqa: A002 - the field's name on every surface
+        blocks: bool = False,
     ) -> Iterator[bytes]:
         """Return the lines of such a file, of the moment of the call, each read when it is asked for."""
         self._check_open()
-        return export(self.log, Asked(checked_now(self.clock), spaces, blocks))
+        return export(self.log, Asked(checked_now(self.clock), spaces, blocks, _find_filter(filter)))
 
     def import_(
         self,
@@ -452,3 +461,7 @@ def _checked_config(config: MemoryConfig | None) -> MemoryConfig:
     if not isinstance(config, MemoryConfig):
         raise InvalidRequest(f"config must be a MemoryConfig, got {type(config).__name__}", field="config")
     return config
+
+
+def _find_filter(value: Mapping[str, Any] | None) -> Filter | None:
+    return None if value is None else checked_filter(value)

@@ -204,3 +204,42 @@ def test_a_dry_run_says_what_an_import_does_and_writes_nothing(config, script, r
     assert (dry.created, dry.existing, dry.facts, dry.spaces) == (
         wet.created, wet.existing, wet.facts, wet.spaces,
     )  # fmt: skip
+
+
+PARTS: list[dict[str, Any]] = [
+    {"team": 1},
+    {"team": {"$exists": False}},
+    {"$not": {"deep.b[0]": {"$gte": 1}}},
+    {"@subject": {"$in": ["s", "t"]}},
+    {"$not": {"@tags": {"$contains": "red"}}},
+    {"@eventTime": {"$exists": False}},
+    {"@ingestTime": {"$gt": NOW + 3}},
+    {"$or": [{"@kind": "semantic"}, {"@importance": {"$lt": 1}}, {"n": 1}]},
+    {"@entities": {"$contains": "Ann"}},
+    {"@entities": {"$contains": "no such name"}},
+]
+
+
+@given(configs, scripts(), st.randoms(use_true_random=False), st.sampled_from(PARTS))
+@settings(max_examples=60, deadline=None)
+def test_a_filtered_export_is_that_of_a_store_in_which_all_else_was_forgotten(config, script, random, part):
+    source = Source(config, random)
+    source.live(script)
+    compare_part(source, part)
+
+
+@pytest.mark.parametrize("part", range(len(PARTS)))
+def test_a_part_of_a_long_history_is_exported_as_if_it_were_all(part):
+    random = Random(part)
+    source = Source(random.choice(CONFIGS), random)
+    source.live(random_script(part, 150, a_call))
+    compare_part(source, PARTS[part])
+
+
+def compare_part(source: Source, part: dict[str, Any]) -> None:
+    lines = exported(source.store, filter=part, blocks=True)
+    for memory in (source.memory, source.other):
+        memory.forget(filter={"$not": part})
+    assert body(lines) == body(exported(source.store, blocks=True))
+    target = Store.open(":memory:", clock=ManualClock(source.clock.now()), secret=SECRET)
+    assert target.import_([lines]).problems == ()

@@ -22,9 +22,10 @@ from typing import BinaryIO, NamedTuple
 import msgspec
 
 from perdure.errors import Busy, Corrupt, InvalidRequest, Moved, NotFound, StorageFull, Unavailable
+from perdure.filters.grammar import Filter
 from perdure.log.disk import FULL, overwrite
 from perdure.log.places import checked_path, is_store
-from perdure.log.protocol import Entry, Head, Log, Progress
+from perdure.log.protocol import Entry, Head, Log, Progress, Read
 from perdure.log.records import BlockRecord, FactRecord, Record, SpaceRecord, decode
 from perdure.model.namespace import Namespace
 from perdure.planning.checks import checked_flag
@@ -42,6 +43,7 @@ from perdure.transfer.lines import (
 )
 from perdure.transfer.reading import LINE_BYTES_MAX
 from perdure.transfer.reports import Exported, checked_spaces
+from perdure.transfer.selecting import read_matching
 from perdure.transfer.writing import lines_of, moment_of, space_line
 
 ATTEMPTS = 3  # the last one with the writer's turn
@@ -70,11 +72,13 @@ class Asked:
         now: what the header says of when it was made, in ms.
         spaces: which to export, in the store's order; all when None.
         blocks: whether to export what was forgotten with a block as keyed digests, with their key.
+        filter: export each space as though the facts and documents that do not match had been forgotten in it.
     """
 
     now: int
     spaces: Collection[Namespace] | None = None
     blocks: bool = False
+    filter: Filter | None = None
 
     def __post_init__(self) -> None:
         checked_flag(self.blocks, "blocks")
@@ -107,7 +111,7 @@ def _lines(log: Log, cut: _Cut, total: _Total, asked: Asked) -> Iterator[bytes]:
     yield encode_line(_header(log, asked))
     for name in total.chosen:
         with _spool() as spool:
-            total.add(_write_space(log, name, cut, spool, blocks=asked.blocks))
+            total.add(_write_space(log, name, cut, spool, asked))
             spool.seek(0)
             yield from spool
     yield total.line()
@@ -155,7 +159,7 @@ def _write(log: Log, stream: BinaryIO, asked: Asked, progress: Progress | None) 
     total = _Total(_chosen(cut, asked.spaces), progress)
     _put(stream, encode_line(_header(log, asked)))
     for name in total.chosen:
-        total.add(_write_space(log, name, cut, stream, blocks=asked.blocks))
+        total.add(_write_space(log, name, cut, stream, asked))
     _put(stream, total.line())
     return Exported(total.spaces, total.facts, total.records, stream.tell())
 
@@ -232,7 +236,7 @@ def _chosen(cut: _Cut, spaces: Collection[Namespace] | None) -> tuple[Namespace,
     return tuple(name for name in cut.names if name in spaces)
 
 
-def _write_space(log: Log, name: Namespace, cut: _Cut, stream: BinaryIO, *, blocks: bool) -> _Counted | None:
+def _write_space(log: Log, name: Namespace, cut: _Cut, stream: BinaryIO, asked: Asked) -> _Counted | None:
     """Write the lines of a space at the end of the stream; None when nothing is left of it."""
     start = stream.tell()
     for attempt in range(ATTEMPTS):
@@ -241,7 +245,7 @@ def _write_space(log: Log, name: Namespace, cut: _Cut, stream: BinaryIO, *, bloc
             if place is None:
                 return None
             try:
-                counted = _write_records(log, place, stream, blocks=blocks)
+                counted = _write_records(log, place, stream, asked)
             except (Moved, Corrupt):
                 # An erasure under the reading leaves a hole that the records read do not explain.
                 if _is_still(log, place):
@@ -277,25 +281,29 @@ def _is_still(log: Log, place: tuple[int, Head]) -> bool:
     return log.head(number).erasures == head.erasures and log.epoch() == head.epoch
 
 
-def _write_records(log: Log, place: tuple[int, Head], stream: BinaryIO, *, blocks: bool) -> _Counted | None:
+def _reader(log: Log, place: tuple[int, Head], wanted: Filter | None) -> Read:
     number, head = place
 
     def read() -> Iterator[Entry]:
         return log.read(number, 0, head.seq)
 
+    return read if wanted is None else read_matching(log, number, head, wanted)
+
+
+def _write_records(log: Log, place: tuple[int, Head], stream: BinaryIO, asked: Asked) -> _Counted | None:
     facts = documents = records = 0
     first: SpaceRecord | None = None
     is_begun = False
-    for record in fold(number, read):
+    for record in fold(place[0], _reader(log, place, asked.filter)):
         if isinstance(record, SpaceRecord):
             first = record
             continue
-        if isinstance(record, BlockRecord) and not blocks:
+        if isinstance(record, BlockRecord) and not asked.blocks:
             continue
         assert first is not None
         if not is_begun:
             is_begun = True
-            _put(stream, encode_line(space_line(_dated(first, record), blocks=blocks)))
+            _put(stream, encode_line(space_line(_dated(first, record), blocks=asked.blocks)))
         for line in lines_of(record):
             data = encode_line(line)
             if len(data) > LINE_BYTES_MAX and isinstance(line, ReceiptLine):
