@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from perdure.cli import options as o
 from perdure.cli.failures import Failed, complain
 from perdure.cli.progress import progress_bar
 from perdure.cli.screen import Screen, print_json, put
@@ -106,7 +107,7 @@ def _import_facts(session: Session, files: Files, form: Format, moving: Moving) 
         raise typer.Exit(1)
 
 
-def export(
+def export(  # noqa: PLR0913 - one parameter per option
     session: Session,
     *,
     output: Annotated[
@@ -119,33 +120,37 @@ def export(
     blocks: Annotated[
         bool, typer.Option("--blocks", help="Export also what may not be stored again, as keyed digests.")
     ] = False,
+    filter_: o.Filter = None,
     facts: Annotated[
         bool, typer.Option("--facts", help="Write facts that import tells anew instead, as NewFact lines.")
     ] = False,
 ) -> None:
     """Write one memory, or all of a store, as readable lines that import brings back without loss.
 
+    With --filter, write what it matches, as though all else had been forgotten.
+
     With --facts, write the visible facts of one memory as JSON Lines that are told anew where they are imported.
     That is no lossless copy: when facts were recorded is not in it, links are written as supersedes only, ends
     that were told later become validTo, and retracted and hidden facts are left out.
     """
+    where = o.json_object(filter_, "filter")
     if facts:
         if all_spaces or blocks:
             raise InvalidRequest("--facts writes one memory, and no blocks; leave the other option out")
-        _export_facts(session, output, force=force)
+        _export_facts(session, output, where, force=force)
         return
     from perdure.cli.moving import export_spaces  # noqa: PLC0415 - help must not wait for it
 
-    export_spaces(session, output, all_spaces=all_spaces, blocks=blocks, force=force)
+    export_spaces(session, output, all_spaces=all_spaces, filter_=where, blocks=blocks, force=force)
 
 
-def _export_facts(session: Session, output: str, *, force: bool) -> None:
+def _export_facts(session: Session, output: str, where: dict[str, Any] | None, *, force: bool) -> None:
     from perdure.importers.exporting import export_facts  # noqa: PLC0415 - help must not wait for it
 
     with session.memory() as memory:
         lines = (
             json.dumps(told, ensure_ascii=False, separators=(",", ":")) + "\n"
-            for told in export_facts(memory)
+            for told in export_facts(memory, filter=where)
         )
         if output == "-":
             for line in lines:

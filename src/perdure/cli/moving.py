@@ -110,18 +110,28 @@ def _import(store: Store, files: Files, name: str, session: Session, moving: Mov
             raise
 
 
-def export_spaces(session: Session, output: str, *, all_spaces: bool, blocks: bool, force: bool) -> None:
+def export_spaces(
+    session: Session,
+    output: str,
+    *,
+    all_spaces: bool,
+    filter_: dict[str, Any] | None,
+    blocks: bool,
+    force: bool,
+) -> None:
     """Write an export of one space, or of all, to a file or to standard output."""
     spaces = None if all_spaces else [checked_namespace(session.principal, session.scope)]
     if all_spaces and chosen_spaces(session) is not None:
         raise InvalidRequest("--all-spaces and --principal or --scope contradict each other; give one")
     if output == STDIN:
         with session.store() as store:
-            for line in store.export_lines(spaces=spaces, blocks=blocks):
+            for line in store.export_lines(spaces=spaces, filter=filter_, blocks=blocks):
                 put(line)
         return
     with session.store() as store, progress_bar("exporting") as progress:
-        done = store.export(output, spaces=spaces, blocks=blocks, force=force, progress=progress)
+        done = store.export(
+            output, spaces=spaces, filter=filter_, blocks=blocks, force=force, progress=progress
+        )
     if session.as_json:
         print_json(
             {

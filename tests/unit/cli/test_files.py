@@ -216,7 +216,7 @@ def test_an_output_that_is_no_plain_file_is_refused_and_stays(run, tmp_path, for
     assert not (tmp_path / "nowhere").exists()
 
 
-def broken_off(memory):
+def broken_off(memory, **_):
     yield {"text": "x"}
     raise Corrupt("the second fact is damaged")
 
