@@ -1,10 +1,16 @@
-"""Every place where a person's words may come to lie, and what takes them away again."""
+"""Every place where a person's words, or what is made of them, may come to lie, and what takes them away again."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import cache
+from pathlib import Path
+from random import Random
 from typing import Any, NamedTuple
 
+import numpy as np
+
+from erasure.scan import Hits, forms_of, found, vector_forms
 from perdure import ManualClock, MemoryConfig, NewFact, Store
 from perdure.policies import Consolidation, ExpiredFor
 
@@ -12,19 +18,65 @@ MARKER = "Xqzcanaryings 鰭鱗鯨鮫"
 NOW = "2026-01-01T00:00:00Z"
 FILLER = 1_100  # records enough for the derived state to be kept in a cache file
 REPLACE = MemoryConfig(on_id_conflict="replace")
+DIMENSION = 16
+
+
+def vector_of(text: str) -> list[float]:
+    """Return a vector that no other text has, in none of its numbers."""
+    random = Random(text)
+    return [random.gauss(0, 1) for _ in range(DIMENSION)]
+
+
+class Scattering:
+    """Embeds without sense, so that no two texts have a number in common."""
+
+    model, dimension, query_task = "scattering.v1", DIMENSION, None
+
+    def embed_documents(self, texts: Sequence[str]) -> Any:
+        return np.array([vector_of(text) for text in texts], dtype=np.float32)
+
+    def embed_query(self, text: str) -> Any:
+        return self.embed_documents([text])[0]
+
+
+EMBEDDING = MemoryConfig(embedder=Scattering())
+VECTOR = vector_of("planted")  # where a caller gives one
+OTHER_VECTOR = vector_of("another")  # of what stays
+MADE_OF = f"they say {MARKER} here"  # the text that an embedder gets to see
 
 
 class Place(NamedTuple):
-    """`plant` writes the marker; `remove` does what erases it. `kept_in_cache`: the state holds it too."""
+    """`plant` writes the marker; `remove` does what erases it. `kept_in_cache`: the state holds it too.
+
+    `form`: how the names of forms begin of which one is in a file then.
+    """
 
     plant: Callable[[Store], object]
     remove: Callable[[Store], object]
     kept_in_cache: bool = False
+    form: str = ""
+
+    def is_planted(self, hits: Hits) -> bool:
+        """Whether files hold what was planted, in a form that is its own."""
+        forms = {form for there in hits.values() for form in there}
+        return any(form.startswith(self.form) for form in forms)
 
 
 def open_store(path: Any, **options: Any) -> Store:
     """Open a store whose clock stands still; without the wait for the disk, which no scan depends on."""
     return Store.open(path, **{"clock": ManualClock(NOW), "durability": "normal", **options})
+
+
+@cache
+def _forms() -> dict[str, bytes]:
+    made = vector_of(MADE_OF)
+    given = {f"given {name}": form for name, form in vector_forms(VECTOR).items()}
+    return forms_of(MARKER) | given | {f"made {name}": form for name, form in vector_forms(made).items()}
+
+
+def traces(directory: Path) -> Hits:
+    """Return which files under the directory hold the marker or a marked vector, and in which forms."""
+    return found(directory, _forms())
 
 
 def fill(store: Store) -> None:
@@ -88,7 +140,26 @@ def _consolidate(store: Store) -> object:
     return store.memory(config=config).consolidate(dry_run=False, allow_destructive=True)
 
 
-_text = _told(text=f"they say {MARKER} here")
+_text = _told(text=MADE_OF)
+_vector = _told(embedding=VECTOR)
+
+
+def _search(store: Store) -> object:
+    # From here on the vectors are in memory as well.
+    return store.memory().recall("", embedding=OTHER_VECTOR)
+
+
+def _embedded(store: Store) -> object:
+    return store.memory(config=EMBEDDING).remember(MADE_OF, id="x")
+
+
+def _embedded_later(store: Store) -> object:
+    return store.memory(config=EMBEDDING).embed_missing()
+
+
+def _embedded_anew(store: Store) -> object:
+    return store.memory(config=EMBEDDING).reindex(embeddings=True)
+
 
 PLACES: dict[str, Place] = {
     "text": Place(_text, _forget(), kept_in_cache=True),
@@ -175,5 +246,41 @@ PLACES: dict[str, Place] = {
     "long document": Place(_put(f"{MARKER} and so on, " * 6_000), _delete, kept_in_cache=True),
     "replaced document": Place(_put(f"about {MARKER}"), _put("about nothing"), kept_in_cache=True),
     "document that was a fact": Place(_text, _delete, kept_in_cache=True),
+    "vector": Place(_vector, _forget(), form="given"),
+    "vector that was searched": Place(_after(_vector, _search), _forget(), form="given"),
+    "vector of a fact that was hidden and restored": Place(
+        _after(_vector, _search, _on("forget", ids=["x"], soft=True), _on("restore", ["x"])),
+        _forget(),
+        form="given",
+    ),
+    "vector of a hidden fact": Place(
+        _after(_vector, _on("forget", ids=["x"], soft=True)), _forget(), form="given"
+    ),
+    "vector of a correction": Place(
+        _after(_told(), _on("correct", "a right fact", id="x", new_id="y", embedding=VECTOR)),
+        _forget(ids=["y"]),
+        form="given",
+    ),
+    "vectors of a batch": Place(
+        _on("remember_many", [{"text": f"{n}", "tags": ["t"], "embedding": VECTOR} for n in range(9)]),
+        _forget(tag="t"),
+        form="given",
+    ),
+    "vector of a replaced fact": Place(_after(_vector, _search), _replaced, form="given"),
+    "vector told under an idempotency key": Place(
+        _told(embedding=VECTOR, idempotency_key="k"), _forget(), form="given"
+    ),
+    "vector that an embedder made": Place(_embedded, _forget(), form="made"),
+    "vector that was made later": Place(_after(_text, _embedded_later, _search), _forget(), form="made"),
+    "vector that was made anew": Place(_after(_embedded, _embedded_anew), _forget(), form="made"),
+    "vector of a document": Place(_after(_put("a text", embedding=VECTOR), _search), _delete, form="given"),
+    "vector of a replaced document": Place(
+        _put("a text", embedding=VECTOR), _put("another text"), form="given"
+    ),
+    "vectors of a long document": Place(
+        _after(_put("so on, " * 6_000, embedding=[OTHER_VECTOR, VECTOR, VECTOR]), _search),
+        _delete,
+        form="given",
+    ),
 }
 """By name; "x" is the id of what is planted, unless the place says otherwise."""

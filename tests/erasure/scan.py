@@ -1,4 +1,4 @@
-"""Looks for a marker in every byte of every file under a directory, in every form that a store might keep of it.
+"""Looks for a marker, or a vector, in every byte of every file under a directory, in every form that a store might keep of it.
 
 The files are read in a process of their own: to open and close a live database in a process that has it open
 would drop that process's locks on it. Alone, without the package, the module is that process:
@@ -11,7 +11,7 @@ import base64
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 CHUNK_BYTES = 1 << 24
@@ -57,6 +57,28 @@ def forms_of(marker: str) -> dict[str, bytes]:
     forms |= _base64_forms(marker.encode())
     forms |= {"hex": marker.encode().hex().encode(), "HEX": marker.encode().hex().upper().encode()}
     return forms
+
+
+def vector_forms(vector: Sequence[float]) -> dict[str, bytes]:
+    """Return a vector as stored bytes, by the form's name: its numbers, any three in a row, its codes, armours.
+
+    Three numbers in a row lie in any sixteen bytes of a vector, wherever these begin.
+    """
+    import numpy as np  # noqa: PLC0415 - the scanning process needs no package
+
+    from perdure.vectors.coding import ByteCodes  # noqa: PLC0415
+
+    numbers = np.asarray(vector, dtype="<f4")
+    data = numbers.tobytes()
+    forms = {"vector": data, "float64": numbers.astype("<f8").tobytes()}
+    for start in range(len(numbers) - 2):
+        run = data[4 * start : 4 * start + 12]
+        forms |= {f"numbers {start}": run, f"hex of numbers {start}": run.hex().encode()}
+        forms |= {f"{name} of numbers {start}": form for name, form in _base64_forms(run).items()}
+    codes = ByteCodes(len(numbers)).encode(
+        numbers[np.newaxis], np.linalg.norm(numbers.astype(float))[np.newaxis]
+    )
+    return forms | {"codes": codes.codes[0, : len(numbers)].tobytes()}
 
 
 def _base64_forms(data: bytes) -> dict[str, bytes]:

@@ -8,8 +8,7 @@ from contextlib import contextmanager
 import pytest
 
 from erasure.killing import kill_at, steps_of
-from erasure.places import MARKER, REPLACE, fill, open_store
-from erasure.scan import holders
+from erasure.places import MARKER, REPLACE, VECTOR, fill, open_store, traces
 from perdure import Busy
 from perdure.log.sqlite import SqliteLog
 from processes.running import Child, servant
@@ -64,12 +63,14 @@ def planted(tmp_path_factory):
     with open_store(path) as store:
         fill(store)
         memory = store.memory()
-        memory.remember(MARKER, id="x", subject=MARKER, tags=[MARKER])
-        memory.remember(f"{MARKER} 2", id="y", supersedes=["x"])
+        memory.remember(MARKER, id="x", subject=MARKER, tags=[MARKER], embedding=VECTOR)
+        memory.remember(f"{MARKER} 2", id="y", supersedes=["x"], embedding=VECTOR)
         memory.correct(f"{MARKER} 3", id="y")
         memory.end("x", at="2027-01-01", reason=MARKER)
         store.documents().put("d", "another text")
-    assert {name.split("-")[0] for name in holders(path, MARKER)} == {"gen", "cache"}
+    hits = traces(path)
+    assert {name.split("-")[0] for name in hits} == {"gen", "cache"}
+    assert any("given vector" in forms for forms in hits.values())
     return path
 
 
@@ -121,22 +122,22 @@ def check_and_finish(path, expression):
         left = [memory.get(id_) is not None for id_ in ("x", "y")]
         assert left in ([True, True], [False, False])
         if left == [False, False]:
-            assert holders(path, MARKER) == {}
+            assert traces(path) == {}
         assert memory.recall("note", k=1) or "erase" in expression
         eval(expression, {"store": store, "memory": memory})
         assert memory.list(subject=MARKER).total == 0
-        assert holders(path, MARKER) == {}
-    assert holders(path, MARKER) == {}
+        assert traces(path) == {}
+    assert traces(path) == {}
 
 
 def test_the_text_is_gone_while_another_process_has_the_store_open_and_asked_for_it(path):
     with open_store(path) as store, servant(path) as other:
         assert other.ask("memory.get('x') is not None") == "True"
         assert store.memory().forget(ids=["x"], include_chain=True).pending is False
-        assert holders(path, MARKER) == {}
+        assert traces(path) == {}
         assert other.ask("memory.get('x') is not None") == "False"
         other.finish()
-    assert holders(path, MARKER) == {}
+    assert traces(path) == {}
 
 
 REMOVALS = {
@@ -154,16 +155,16 @@ def test_a_reader_in_the_way_is_told_as_pending_and_the_next_call_finishes(path,
         assert (gone.pending, gone.certificate.pending) == (True, True)
         assert not all(step.done for step in gone.certificate.steps)
         assert store.health().erasure_pending is True
-        assert holders(path, MARKER) != {}
+        assert traces(path) != {}
         assert store.memory().get("x") is None  # gone from every read all the same
         assert reader.ask("end") == "done"
         store.memory().list(limit=1)  # any call will do
-        assert holders(path, MARKER) == {}
+        assert traces(path) == {}
         assert store.health().erasure_pending is False
         again = store.memory().forget(ids=["x"])
         assert (again.pending, again.certificate.pending) == (False, False)
         assert store.check_certificate(gone.certificate) == ()
-    assert holders(path, MARKER) == {}
+    assert traces(path) == {}
 
 
 REPLACEMENTS = {
@@ -184,17 +185,17 @@ def test_what_a_reader_kept_from_being_cleaned_is_cleaned_by_any_later_call(path
         assert reader.ask("end") == "done"
         assert store.memory().get("nobody") is None
         assert store.health().erasure_pending is False
-        assert holders(path, MARKER) == {}
+        assert traces(path) == {}
 
 
 def test_what_a_reader_kept_from_being_cleaned_is_cleaned_by_whoever_opens_the_store_next(path):
     with reader_of(path) as reader:
         with open_watched(path, reader) as store:
             assert store.memory().forget(ids=["x"], include_chain=True).pending is True
-        assert holders(path, MARKER) != {}
+        assert traces(path) != {}
         assert reader.ask("end") == "done"
         open_store(path).close()
-        assert holders(path, MARKER) == {}
+        assert traces(path) == {}
 
 
 def test_repeating_a_forget_that_is_pending_finishes_it(path):
@@ -204,7 +205,7 @@ def test_repeating_a_forget_that_is_pending_finishes_it(path):
         assert reader.ask("end") == "done"
         again = store.memory().forget(ids=["x"], include_chain=True)
         assert (again.forgotten, again.pending) == ((), False)
-        assert holders(path, MARKER) == {}
+        assert traces(path) == {}
 
 
 def test_a_forget_that_could_not_begin_for_a_reader_says_so_and_a_retry_does_it(path):
@@ -215,4 +216,4 @@ def test_a_forget_that_could_not_begin_for_a_reader_says_so_and_a_retry_does_it(
         assert store.memory().get("x") is not None
         assert reader.ask("end") == "done"
         assert store.memory().forget(ids=["x"], include_chain=True).forgotten != ()
-        assert holders(path, MARKER) == {}
+        assert traces(path) == {}

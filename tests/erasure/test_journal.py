@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from erasure.places import MARKER, PLACES, open_store
-from erasure.scan import holders
+from erasure.places import PLACES, open_store, traces
 from perdure.log.journal import JournalLog
 
 
@@ -18,12 +17,12 @@ def test_what_was_removed_is_in_no_file_of_a_journal_at_once_nor_later(tmp_path,
     path = tmp_path / "store"
     with open_journal_store(path) as store:
         place.plant(store)
-        assert holders(path, MARKER) != {}
+        assert place.is_planted(traces(path))
     with open_journal_store(path) as store:
         place.remove(store)
-        assert holders(path, MARKER) == {}
+        assert traces(path) == {}
         store.purge()
-        assert holders(path, MARKER) == {}
-    assert holders(path, MARKER) == {}
+        assert traces(path) == {}
+    assert traces(path) == {}
     open_journal_store(path).close()
-    assert holders(path, MARKER) == {}
+    assert traces(path) == {}

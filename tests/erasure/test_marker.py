@@ -7,7 +7,7 @@ import shutil
 
 import pytest
 
-from erasure.places import MARKER, PLACES, fill, open_store
+from erasure.places import MARKER, PLACES, fill, open_store, traces
 from erasure.scan import found, holders
 
 
@@ -32,8 +32,9 @@ def planted(path, place):
     with open_store(path) as store:
         assert store.memory().list(limit=1).total > 0
         place.plant(store)
-    hits = holders(path, MARKER)
+    hits = traces(path)
     assert any(name.startswith("gen-") for name in hits)
+    assert place.is_planted(hits)
     assert any(name.startswith("cache-") for name in hits) >= place.kept_in_cache
 
 
@@ -42,16 +43,16 @@ def test_what_was_removed_is_in_no_file_at_once_nor_after_closing_and_reopening(
     planted(path, place)
     with open_store(path) as store:
         place.remove(store)
-        assert holders(path, MARKER) == {}
+        assert traces(path) == {}
         assert store.memory().recall("note", k=1)
     assert list(path.glob("cache-*")) != []
-    assert holders(path, MARKER) == {}
+    assert traces(path) == {}
     with open_store(path) as store:
         assert store.memory().list(limit=1).total > 0
-        assert holders(path, MARKER) == {}
+        assert traces(path) == {}
         store.purge()
-        assert holders(path, MARKER) == {}
-    assert holders(path, MARKER) == {}
+        assert traces(path) == {}
+    assert traces(path) == {}
 
 
 PURGED = ("text", "metadata", "reason of an end", "a chain", "what was hidden before", "long document")
@@ -62,10 +63,10 @@ def test_what_a_forget_with_a_purge_removed_is_in_no_file(path, name):
     planted(path, PLACES[name])
     with open_store(path) as store:
         store.memory().forget(ids=["x"], include_chain=True, purge=True)
-        assert holders(path, MARKER) == {}
+        assert traces(path) == {}
         assert list(path.glob("gen-1*")) == []  # the replaced files are not only clean but gone
         assert store.memory().list(limit=1).total >= 1_000
-    assert holders(path, MARKER) == {}
+    assert traces(path) == {}
 
 
 def test_the_names_and_all_that_an_erased_person_told_are_in_no_file(path):
@@ -77,7 +78,7 @@ def test_the_names_and_all_that_an_erased_person_told_are_in_no_file(path):
             memory.remember(f"gone before, {MARKER}", id="b")
             memory.forget(ids=["b"], block=True)
         store.memory("somebody else").remember("a fact of another")
-    assert holders(path, MARKER) != {}
+    assert traces(path) != {}
     assert "utf-8" in holders(path, name)["gen-1.db"]
     with open_store(path) as store:
         assert store.erase(name).facts == 2
@@ -95,9 +96,9 @@ def test_what_was_noted_of_a_fact_and_changed_since_is_gone_after_a_purge(path):
         memory.remember("a fact", id="x")
         memory.annotate("x", tags=[MARKER], metadata={"k": MARKER})
         memory.annotate("x", tags=["t"], metadata={})
-        assert holders(path, MARKER) != {}
+        assert traces(path) != {}
         store.purge()
-        assert holders(path, MARKER) == {}
+        assert traces(path) == {}
         assert memory.get("x").tags == ("t",)
 
 
