@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import suppress
 from typing import Any
 
@@ -89,6 +90,18 @@ steps = (
     | st.tuples(st.just("put"), metadata)
     | st.tuples(st.sampled_from(["hide", "restore", "forget", "end"]), st.integers(0, 9))
     | st.tuples(st.just("annotate"), st.integers(0, 9), metadata)
+    | st.tuples(
+        st.just("mark"),
+        st.integers(0, 9),
+        st.fixed_dictionaries(
+            {},
+            optional={
+                "tags": st.sampled_from(NAMES),
+                "kind": st.sampled_from([None, "semantic", "episodic"]),
+                "importance": st.sampled_from([None, 0, 0.5, 1]),
+            },
+        ),
+    )
     | st.tuples(st.just("merge"), st.integers(0, 9), st.integers(0, 9))
     | st.tuples(st.sampled_from(["purge", "reopen"]))
     | st.tuples(st.just("ask"), filters)
@@ -154,6 +167,7 @@ class Trial:
             "restore": lambda: memory.restore([id_]),
             "end": lambda: memory.end(id_),
             "annotate": lambda: memory.annotate(id_, metadata=arguments[0]),
+            "mark": lambda: memory.annotate(id_, **arguments[0]),
             "merge": lambda: memory.merge(id_, [f"{arguments[0]}"]),
         }
         with suppress(InvalidRequest, NotFound):
@@ -182,6 +196,12 @@ class Trial:
         for fact in live:
             why = memory.explain("row", fact.id, history="all", filter=told)
             assert why.filtered_by == (() if fact.id in of_facts else ("filter",))
+            assert why.reason == ("returned" if fact.id in of_facts else "filtered")
+        assert self.exported(told) == gone
+
+    def exported(self, told: dict[str, Any]) -> set[str]:
+        lines = map(json.loads, self.store.export_lines(filter=told))
+        return {line["id"] for line in lines if line.get("type") in ("fact", "document")}
 
 
 @given(st.lists(steps, max_size=14), filters)
@@ -265,6 +285,8 @@ WRITTEN: list[tuple[Any, ...]] = [
     ("annotate", 4, {"n": [None]}),
     ("hide", 1),
     ("annotate", 3, {}),
+    ("mark", 1, {"tags": ["Bob"], "kind": "episodic", "importance": 1}),
+    ("mark", 3, {"tags": []}),
     ("hide", 2),
     ("restore", 1),
     ("end", 2),

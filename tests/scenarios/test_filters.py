@@ -1,8 +1,9 @@
-"""Metadata equality: exact rows, one rule for types, and no value that is more than a value."""
+"""Metadata filters: exact rows, one rule for types, and no value that is more than a value."""
 
 from __future__ import annotations
 
 import itertools
+import json
 
 import pytest
 from hypothesis import given, settings
@@ -82,6 +83,48 @@ def test_equality_is_of_json_values_and_strict_in_type(memory, equal, unequal):
             assert memory.recall("row", filter={"k": other}) == []
 
 
+SIX = [{"team": "abcabc"[n], "prio": n + 1, "done": n % 2 == 1} for n in range(6)] + [{"other": 1}]
+ASKED = [
+    ({"prio": {"$gte": 4}}, "456"),
+    ({"team": {"$in": ["a", "c"]}}, "1346"),
+    ({"$or": [{"team": "a"}, {"prio": 6}]}, "146"),
+    ({"$not": {"team": "b"}}, "13467"),
+    ({"team": {"$ne": "b"}}, "13467"),
+    ({"$not": {"$or": [{"team": "a"}, {"team": "b"}]}}, "367"),
+    ({"team": {"$nin": ["a", "b"]}}, "367"),
+    ({"prio": {"$gt": 2, "$lt": 5}}, "34"),
+    ({"$and": [{"prio": {"$gt": 2}}, {"prio": {"$lt": 5}}]}, "34"),
+    ({"$not": {"lacking": 1}}, "1234567"),
+    ({"$not": {"prio": {"$gt": 0}}}, "7"),
+    ({"team": {"$exists": False}}, "7"),
+    ({"team": {"$exists": True}, "done": True}, "246"),
+    ({"team": {"$in": []}}, ""),
+    ({"team": {"$nin": []}}, "1234567"),
+    ({"$and": [{"prio": 1}, {"prio": 2}]}, ""),
+    ({"prio": {"$eq": 1, "$lt": 1}}, ""),
+    ({"prio": {"$gte": "4"}}, ""),
+    ({"prio": "4"}, ""),
+    ({"done": 1}, ""),
+    ({"team": {"$gte": "b"}}, "2356"),
+    ({"team": {"$eq": "$eq') OR 1=1 --"}}, ""),
+    ({"prio') OR 1=1 --": 3}, ""),
+]
+
+
+@pytest.mark.parametrize(("asked", "right"), ASKED)
+def test_every_operator_gives_the_exact_rows_on_every_surface(memory, store, asked, right):
+    for n, row in enumerate(SIX, 1):
+        memory.remember(f"row {n}", id=f"{n}", metadata=row)
+    assert ids(memory.list(filter=asked).items) == list(right)
+    assert sorted(ids(memory.recall("row", filter=asked))) == list(right)
+    assert sorted(ids(store.documents().search("row", filter=asked))) == list(right)
+    assert [document.id for document in store.documents().list(filter=asked).items] == list(right)
+    assert memory.forget(filter=asked, dry_run=True).forgotten == tuple(right)
+    told = [json.loads(line) for line in store.export_lines(filter=asked)]
+    assert [line["id"] for line in told if line.get("type") == "fact"] == list(right)
+    assert ids(memory.list().items) == list("1234567")
+
+
 def test_several_keys_must_all_match_and_a_contradiction_is_not_possible(memory):
     for n in range(1, 7):
         memory.remember(f"row {n}", id=f"{n}", metadata={"team": "abc"[n % 3], "prio": n, "done": n % 2 == 0})
@@ -148,7 +191,7 @@ def test_a_key_that_is_no_path_is_refused_by_name_but_for_matching(memory, store
 
 
 @pytest.mark.parametrize("operator", ["$regex", "$EQ", "$", "$$eq", "$eq') OR 1=1 --"])
-def test_an_unknown_operator_is_an_error_and_never_dropped(memory, operator):
+def test_an_unknown_operator_is_an_error_and_never_dropped(memory, store, operator):
     memory.remember("row", id="a", metadata={"prio": 3})
     for asked in (
         {operator: 3},
@@ -161,6 +204,7 @@ def test_an_unknown_operator_is_an_error_and_never_dropped(memory, operator):
             lambda asked=asked: memory.recall("row", filter=asked),
             lambda asked=asked: memory.list(filter=asked),
             lambda asked=asked: memory.forget(filter=asked),
+            lambda asked=asked: store.export_lines(filter=asked),
         ):
             with pytest.raises(InvalidRequest) as caught:
                 call()
