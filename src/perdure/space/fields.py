@@ -35,11 +35,14 @@ class Records(Protocol):
 
 
 class _Postings(Generic[V]):
-    """Values and the facts that hold them. A value of one fact alone, as ids have, takes no bitmap."""
+    """Values and the facts that hold them. A value of one fact alone, as numbers of things have, takes no bitmap."""
 
     def __init__(self) -> None:
         self._held: dict[V, int | BitMap] = {}
-        self._order: list[Any] | None = None  # of the values, once a range was asked for
+        # Once a range was asked for: the values in order, of one fact alone with that fact beside, and of several.
+        self._alone: list[Any] | None = None
+        self._beside = array("I")
+        self._shared: list[Any] = []
 
     def __len__(self) -> int:
         return len(self._held)
@@ -48,24 +51,35 @@ class _Postings(Generic[V]):
         held = self._held.get(value)
         if held is None:
             self._held[value] = number
-            if self._order is not None:
-                insort(self._order, value)
+            if self._alone is not None:
+                place = bisect_left(self._alone, value)
+                self._alone.insert(place, value)
+                self._beside.insert(place, number)
         elif isinstance(held, BitMap):
             held.add(number)
         else:
             self._held[value] = BitMap((held, number))
+            if self._alone is not None:
+                self._take_out(value)
+                insort(self._shared, value)
 
     def discard(self, value: V, number: int) -> None:
         held = self._held.get(value)
         if isinstance(held, BitMap):
             held.discard(number)
-            if held:
-                return
-        elif held != number:
-            return
-        del self._held[value]
-        if self._order is not None:
-            del self._order[bisect_left(self._order, value)]
+            if not held:
+                del self._held[value]
+                if self._alone is not None:
+                    del self._shared[bisect_left(self._shared, value)]
+        elif held == number:
+            del self._held[value]
+            if self._alone is not None:
+                self._take_out(value)
+
+    def _take_out(self, value: V) -> None:
+        assert self._alone is not None
+        place = bisect_left(self._alone, value)
+        del self._alone[place], self._beside[place]
 
     def of(self, values: Iterable[V]) -> BitMap:
         """Return the facts that hold any of these values."""
@@ -76,8 +90,7 @@ class _Postings(Generic[V]):
                 shared.append(held)
             elif held is not None:
                 alone.append(held)
-        found = BitMap(alone)
-        return BitMap.union(found, *shared) if shared else found
+        return BitMap.union(BitMap(alone), *shared)
 
     def where(self, test: Callable[[V], bool]) -> BitMap:
         """Return the facts that hold a value which passes the test."""
@@ -85,16 +98,22 @@ class _Postings(Generic[V]):
 
     def between(self, operator: Operator, bound: Any) -> BitMap:
         """Return the facts that hold a value on the operator's side of the bound."""
-        if self._order is None:
-            self._order = sorted(self._held)  # of numbers, or of texts
-        order = self._order
-        if operator is Operator.GT:
-            return self.of(order[bisect_right(order, bound) :])
-        if operator is Operator.GTE:
-            return self.of(order[bisect_left(order, bound) :])
-        if operator is Operator.LT:
-            return self.of(order[: bisect_left(order, bound)])
-        return self.of(order[: bisect_right(order, bound)])
+        if self._alone is None:
+            self._alone = sorted(v for v, held in self._held.items() if not isinstance(held, BitMap))
+            beside = (self._held[value] for value in self._alone)
+            self._beside = array("I", [number for number in beside if not isinstance(number, BitMap)])
+            self._shared = sorted(v for v, held in self._held.items() if isinstance(held, BitMap))
+        alone = self._beside[_side(self._alone, operator, bound)]
+        return self.of(self._shared[_side(self._shared, operator, bound)]) | BitMap(alone)
+
+
+def _side(order: Sequence[Any], operator: Operator, bound: Any) -> slice:
+    """Return the part of an ascending sequence that is on the operator's side of the bound."""
+    if operator is Operator.GT:
+        return slice(bisect_right(order, bound), None)
+    if operator is Operator.GTE:
+        return slice(bisect_left(order, bound), None)
+    return slice(bisect_left(order, bound) if operator is Operator.LT else bisect_right(order, bound))
 
 
 class Column:
@@ -104,7 +123,7 @@ class Column:
         self._numbers: _Postings[float] = _Postings()
         self._texts: _Postings[str] = _Postings()
         self._others: _Postings[bytes] = _Postings()  # true, false, null, arrays, objects: as canonical JSON
-        self._elements: _Postings[bytes] = _Postings()  # of arrays
+        self._elements: _Postings[str | bytes] = _Postings()  # of arrays: text, or canonical JSON
         self._present = BitMap()
 
     def add(self, number: int, value: Any) -> None:
@@ -140,7 +159,7 @@ class Column:
         if operator is Operator.IN:
             return self._any_of(operand)
         if operator is Operator.CONTAINS:
-            found = self._elements.of([canonical_json(operand)])
+            found = self._elements.of([_exact(operand)])
             return (
                 found | self._texts.where(lambda text: operand in text) if isinstance(operand, str) else found
             )
@@ -160,7 +179,7 @@ class Column:
             self._texts.of([v for v in values if isinstance(v, str)]),
             self._numbers.of([v for v in values if is_number(v)]),
             self._others.of(whole),
-            self._elements.of([canonical_json(v) for v in values]),
+            self._elements.of([_exact(v) for v in values]),
         )
 
     def memory_bytes(self) -> int:
@@ -169,8 +188,13 @@ class Column:
         return _VALUE_BYTES * values + 2 * len(self._present)
 
 
-def _elements(value: Any) -> set[bytes]:
-    return {canonical_json(element) for element in value} if isinstance(value, list) else set()
+def _elements(value: Any) -> set[str | bytes]:
+    return {_exact(element) for element in value} if isinstance(value, list) else set()
+
+
+def _exact(value: Any) -> str | bytes:
+    """Return what equal JSON values share and no others."""
+    return value if isinstance(value, str) else canonical_json(value)
 
 
 class FieldTable:
