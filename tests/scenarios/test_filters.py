@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perdure import InvalidRequest, Memory, Store
+from perdure import InvalidRequest, Limits, Memory, MemoryConfig, QueryLimit, Store
 from perdure.base.canonical import canonical_json
 from scenarios.stores import ids
 
@@ -137,6 +137,43 @@ def test_several_keys_must_all_match_and_a_contradiction_is_not_possible(memory)
     assert ids(memory.list(filter={"team": "c"}).items) == ["1", "2", "5"]
 
 
+@pytest.mark.parametrize(
+    ("asked", "found"),
+    [
+        ({"prio": {"$gte": 4}}, "456"),
+        ({"team": {"$in": ["a", "c"]}}, "23568"),
+        ({"$or": [{"team": "a"}, {"prio": 6}]}, "36"),
+        ({"$not": {"team": "b"}}, "235678"),
+        ({"$not": {"$or": [{"team": "a"}, {"team": "b"}]}}, "2578"),
+        ({"prio": {"$gt": 2, "$lt": 5}}, "34"),
+        ({"$and": [{"prio": {"$gt": 2}}, {"prio": {"$lt": 5}}]}, "34"),
+        ({"$not": {"lacking": 1}}, "12345678"),
+        ({"prio": {"$ne": 1}}, "2345678"),
+        ({"prio": {"$nin": [1, 2]}}, "345678"),
+        ({"prio": {"$exists": False}}, "78"),
+        ({"team": {"$in": []}}, ""),
+        ({"$and": [{"prio": 1}, {"prio": 2}]}, ""),
+        ({"done": True, "$or": [{"team": "a"}, {"prio": {"$lt": 3}}]}, "26"),
+        ({"prio": {"$gt": "0"}}, ""),
+        ({"team') OR 1=1 --": "a"}, ""),
+        ({"team": "a' OR 'a'='a"}, ""),
+    ],
+)
+def test_filters_find_exact_rows_on_every_read(memory, store, asked, found):
+    for n in range(1, 7):
+        memory.remember(
+            f"row {n}", id=f"{n}", metadata={"team": "bca"[(n - 1) % 3], "prio": n, "done": n % 2 == 0}
+        )
+    memory.remember("row 7", id="7")
+    memory.remember("row 8", id="8", metadata={"team": "c"})
+    assert ids(memory.list(filter=asked).items) == [*found]
+    assert sorted(ids(memory.recall("row", filter=asked))) == [*found]
+    assert sorted(hit.id for hit in store.documents().search("row", filter=asked)) == [*found]
+    assert memory.forget(filter=asked, dry_run=True).forgotten == tuple(found)
+    assert memory.forget(filter=asked).forgotten == tuple(found)
+    assert ids(memory.list().items) == [f"{n}" for n in range(1, 9) if f"{n}" not in found]
+
+
 ODD_KEYS = [
     "', 1) OR 1=1 --",
     "%",
@@ -239,3 +276,25 @@ def test_any_json_value_is_found_by_itself_and_kept_as_it_was(values):
             if isinstance(value, dict) and any(key.startswith("$") for key in value):
                 continue
             assert ids(memory.list(filter={"k": value}).items) == same
+
+
+def test_a_filter_that_looks_at_more_rows_than_the_budget_has_is_refused_kept_or_not(store):
+    for n in range(8):
+        store.memory().remember(f"row {n}", metadata={"n": n})
+    memory = store.memory(config=MemoryConfig(limits=Limits(work=20)))
+    documents = store.documents(config=MemoryConfig(limits=Limits(work=20)))
+    twice = {"n": {"$gte": 3}, "$not": {"n": {"$in": [7]}}}
+    thrice = {**twice, "@importance": {"$exists": False}}
+    for _ in range(2):
+        assert len(memory.recall("row", filter=twice)) == 4
+        assert documents.list(filter=twice).total == 4
+        assert memory.list(filter={"n": 3}).total == 1
+        for call in (
+            lambda: memory.recall("row", filter=thrice),
+            lambda: documents.list(filter=thrice),
+            lambda: documents.search("row", filter=thrice),
+            lambda: memory.list(filter=twice),
+        ):
+            with pytest.raises(QueryLimit):
+                call()
+    assert len(memory.forget(filter=thrice, dry_run=True).forgotten) == 4
