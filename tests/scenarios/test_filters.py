@@ -137,43 +137,6 @@ def test_several_keys_must_all_match_and_a_contradiction_is_not_possible(memory)
     assert ids(memory.list(filter={"team": "c"}).items) == ["1", "2", "5"]
 
 
-@pytest.mark.parametrize(
-    ("asked", "found"),
-    [
-        ({"prio": {"$gte": 4}}, "456"),
-        ({"team": {"$in": ["a", "c"]}}, "23568"),
-        ({"$or": [{"team": "a"}, {"prio": 6}]}, "36"),
-        ({"$not": {"team": "b"}}, "235678"),
-        ({"$not": {"$or": [{"team": "a"}, {"team": "b"}]}}, "2578"),
-        ({"prio": {"$gt": 2, "$lt": 5}}, "34"),
-        ({"$and": [{"prio": {"$gt": 2}}, {"prio": {"$lt": 5}}]}, "34"),
-        ({"$not": {"lacking": 1}}, "12345678"),
-        ({"prio": {"$ne": 1}}, "2345678"),
-        ({"prio": {"$nin": [1, 2]}}, "345678"),
-        ({"prio": {"$exists": False}}, "78"),
-        ({"team": {"$in": []}}, ""),
-        ({"$and": [{"prio": 1}, {"prio": 2}]}, ""),
-        ({"done": True, "$or": [{"team": "a"}, {"prio": {"$lt": 3}}]}, "26"),
-        ({"prio": {"$gt": "0"}}, ""),
-        ({"team') OR 1=1 --": "a"}, ""),
-        ({"team": "a' OR 'a'='a"}, ""),
-    ],
-)
-def test_filters_find_exact_rows_on_every_read(memory, store, asked, found):
-    for n in range(1, 7):
-        memory.remember(
-            f"row {n}", id=f"{n}", metadata={"team": "bca"[(n - 1) % 3], "prio": n, "done": n % 2 == 0}
-        )
-    memory.remember("row 7", id="7")
-    memory.remember("row 8", id="8", metadata={"team": "c"})
-    assert ids(memory.list(filter=asked).items) == [*found]
-    assert sorted(ids(memory.recall("row", filter=asked))) == [*found]
-    assert sorted(hit.id for hit in store.documents().search("row", filter=asked)) == [*found]
-    assert memory.forget(filter=asked, dry_run=True).forgotten == tuple(found)
-    assert memory.forget(filter=asked).forgotten == tuple(found)
-    assert ids(memory.list().items) == [f"{n}" for n in range(1, 9) if f"{n}" not in found]
-
-
 ODD_KEYS = [
     "', 1) OR 1=1 --",
     "%",
