@@ -5,7 +5,8 @@
     python -m bench.paired --out bench/results/paired.md
 
 Two stores with one secret and one clock live through the same random history; the first is told secrets as well,
-at random places, and forgets them. Every answer of both is compared: at once, after both are purged, and after both
+at random places, and forgets them. Every other text has a vector that its caller gave, and half of the histories have
+an embedder, are embedded later and anew. Every fourth pair are journals. Every answer of both is compared: at once, after both are purged, and after both
 are opened again; then every byte of their files but the number of the generation. tests/erasure/pairs.py says which
 histories there are and what is asked. Ends with 1 where anything differs. Needs the packages of the extra `test`.
 """
@@ -62,7 +63,9 @@ def _compare(seed: int, folder: Path, counts: Counter[str]) -> list[str]:
     """Run one pair of stores; return what differs."""
     from erasure.pairs import Pair, a_history  # noqa: PLC0415 - the tests' folder was put on the path just now
 
-    pair = Pair(folder / "first", folder / "second", a_history(Random(seed)))
+    backend = "sqlite" if seed % 4 else "journal"
+    pair = Pair(folder / "first", folder / "second", a_history(Random(seed)), backend)
+    counts[backend] += 1
     found = [f"{STAGES[0]}: {name}" for name in pair.differences(purged=False)]
     counts["told apart"] += _unlike_before_a_purge(pair)
     pair.purge()
@@ -91,11 +94,12 @@ def _unlike_before_a_purge(pair: Any) -> bool:
 
 def _tell(report: Report, histories: int, counts: Counter[str], found: list[str], seconds: float) -> None:
     report.say(f"\n| what | count |\n| --- | --- |\n| pairs of stores | {histories:,} |")
+    report.say(f"| of these journals | {counts['journal']:,} |")
     report.say(f"| calls that both stores took | {counts['calls']:,} |")
     report.say(f"| calls with secrets that the first took as well | {counts['secret calls']:,} |")
     report.say(f"| pairs whose files differed before the purge, as they should | {counts['told apart']:,} |")
     report.say(
-        f"| answers compared (score bits, ranks, pages, history, changes, sizes) | {counts['answers']:,} |"
+        f"| answers compared (score bits by words, by meaning and by both, ranks, pages, history, vectors, sizes) | {counts['answers']:,} |"
     )
     report.say(f"| files compared | {counts['files']:,} |")
     report.say(f"| bytes compared | {counts['bytes']:,} |")
@@ -104,10 +108,9 @@ def _tell(report: Report, histories: int, counts: Counter[str], found: list[str]
         report.say(f"\n- {line}")
     report.say(f"\nIt took {seconds:.0f} s.")
     report.say(
-        "\nNot compared, since it may differ: the number of the generation, `store.lock`, `writer.lock`, caches. Not in "
+        "\nNot compared, since it may differ: the number of the generation, `store.lock`, `writer.lock`, caches, `journal.current`. Not in "
         "the histories: blocks that outlive what they name, facts whose links, versions or positions were decided by a "
-        "secret, and the order in which memories came into being. Secrets are in lexical search only: there are no "
-        "embeddings yet."
+        "secret, vectors of different lengths, and the order in which memories came into being."
     )
 
 

@@ -2,23 +2,30 @@
 
 A history is a list of steps; each has a call for the first store and one for the second, either of which may be
 missing. What a step keeps, both stores are told; what is secret, the first alone is told. Secrets weigh in the
-same words, tags, times and documents as what is kept, but take no part in a decision about it: no kept fact
-supersedes or corrects one, they fill no slot that a policy compares, and no kept call finds one by its words.
+same words, tags, times, directions and documents as what is kept, but take no part in a decision about it: no kept
+fact supersedes or corrects one, they fill no slot that a policy compares, and no kept call finds one by its words.
+All vectors have one length, so that none is refused for a secret's.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from perdure import ManualClock, MemoryConfig, PerdureError, Store
+from perdure.embedders import HashingEmbedder
 from properties import strategies
 from properties.memory_run import CONFIGS, NOW, QUERY, everything, listed
 from properties.strategies import IDS, ONE_IN, TEXTS, USUAL, Call, Chooser
 
 SECRET = bytes(range(32))
+DIMENSION = 8
+EMBEDDER = HashingEmbedder(DIMENSION)
+# Few, so that they meet again and tie; none is of unit length.
+VECTORS = tuple([float(n * k % 7 - 2.5) for k in range(1, DIMENSION + 1)] for n in range(1, 6))
 WORD = "quokka"  # in every secret text and in no other
 SECRET_IDS = ("S0", "S1", "S2", "S3", "S4")
 DOCUMENT_IDS = ("doc 0", "doc 1", "doc 2")
@@ -49,6 +56,8 @@ class History(NamedTuple):
 def a_history(random: Chooser, size: int = 16) -> History:
     """Choose a history of `size` steps after its planting."""
     config = random.choice(CONFIGS)
+    if random.choice(ONE_IN[2]):
+        config = replace(config, embedder=EMBEDDER)
     linked = random.choice(ONE_IN[3])  # then secrets supersede kept facts
     calls = [kept(call, random, linked=linked) for call in _planting(random)]
     steps = [Step(call, call) for call in calls]
@@ -64,8 +73,9 @@ def a_history(random: Chooser, size: int = 16) -> History:
 
 
 def _planting(random: Chooser) -> list[Call]:
+    fixed = {"supersedes": [], "reassert": False}
     return [
-        ("remember", strategies.a_telling(random) | {"id": id_, "supersedes": [], "reassert": False})
+        with_vectors(("remember", strategies.a_telling(random) | {"id": id_} | fixed), random)
         for id_ in USUAL
         if random.choice((True, True, False))
     ]
@@ -74,7 +84,21 @@ def _planting(random: Chooser) -> list[Call]:
 def _kept_call(random: Chooser) -> Call:
     if random.choice(ONE_IN[6]):
         return _document_call(random, DOCUMENT_IDS, "")
-    return strategies.a_call(random)
+    if random.choice(ONE_IN[12]):
+        return random.choice(
+            (("embed_missing", {}), ("reindex", {"embeddings": True}), ("reindex", {"b": 0.5}))
+        )
+    return with_vectors(strategies.a_call(random), random)
+
+
+def with_vectors(call: Call, random: Chooser) -> Call:
+    """Return the call with a vector for every other text."""
+    name, told = call
+    if name == "remember_many":
+        return name, {"facts": [with_vectors(("remember", fact), random)[1] for fact in told["facts"]]}
+    if name in ("remember", "correct") and random.choice(ONE_IN[2]):
+        return name, told | {"embedding": random.choice(VECTORS)}
+    return call
 
 
 def kept(call: Call, random: Chooser, *, linked: bool) -> Call:
@@ -105,13 +129,17 @@ def _secret_step(random: Chooser, config: MemoryConfig, *, linked: bool) -> Step
     if random.choice(ONE_IN[6]):
         # A secret in the place of what was there is, for whoever never held it, the end of what was there.
         id_ = random.choice(USUAL)
-        told = {"text": f"{random.choice(TEXTS)} {WORD}", "id": id_}
+        told = {"text": f"{random.choice(TEXTS)} {WORD}", "id": id_, "embedding": random.choice(VECTORS)}
         return Step(("replace and forget", told), ("forget", {"ids": [id_]}))
     return Step(secret(random, config, linked=linked), None)
 
 
 def secret(random: Chooser, config: MemoryConfig, *, linked: bool) -> Call:
     """Choose a call about secrets alone."""
+    return with_vectors(_secret(random, config, linked=linked), random)
+
+
+def _secret(random: Chooser, config: MemoryConfig, *, linked: bool) -> Call:
     id_ = random.choice(SECRET_IDS)
     kind = random.choice((
         *("remember",) * 6, "remember_many", "document", "correct", "end", "retract", "annotate", "hide",
@@ -155,23 +183,27 @@ def _document_call(random: Chooser, ids: tuple[str, ...], addition: str) -> Call
     id_ = random.choice(ids)
     if random.choice(ONE_IN[4]):
         return "delete", {"id": id_}
-    text = random.choice(TEXTS) + addition
+    text, units = random.choice(TEXTS) + addition, 1
     if random.choice(ONE_IN[4]):
-        text = f"{text} " * 5_000  # of two units
-    return "put", {"id": id_, "text": text, "metadata": random.choice(strategies.METADATA)}
+        text, units = "filler " * 5_000 + text, 2
+    told = {"id": id_, "text": text, "metadata": random.choice(strategies.METADATA)}
+    if random.choice(ONE_IN[2]):
+        told["embedding"] = [random.choice(VECTORS) for _ in range(units)]
+    return "put", told
 
 
 class Side:
     """One store of a pair, its clock, and the ids that are to be forgotten in it."""
 
-    def __init__(self, path: Path | str, config: MemoryConfig) -> None:
+    def __init__(self, path: Path | str, config: MemoryConfig, backend: str | None = None) -> None:
         self.clock = ManualClock(NOW)
-        self.path, self.config = path, config
+        self.path, self.config, self.backend = path, config, backend
         self.open()
 
     def open(self) -> None:
         """Open the store, again after `store.close()`."""
-        self.store = Store.open(self.path, clock=self.clock, secret=SECRET, durability="normal")
+        how = {} if self.backend is None else {"backend": self.backend}
+        self.store = Store.open(self.path, clock=self.clock, secret=SECRET, durability="normal", **how)
         self.memory = self.store.memory(config=self.config)
         self.documents = self.store.documents(config=self.config)
 
@@ -194,8 +226,10 @@ class Side:
 class Pair:
     """Two stores that live through a history; afterwards the first has forgotten every secret."""
 
-    def __init__(self, first: Path | str, second: Path | str, history: History) -> None:
-        self.sides = Side(first, history.config), Side(second, history.config)
+    def __init__(
+        self, first: Path | str, second: Path | str, history: History, backend: str | None = None
+    ) -> None:
+        self.sides = Side(first, history.config, backend), Side(second, history.config, backend)
         self.secrets = 0  # how many secret calls the first store took
         self.calls = sum(step.second is not None for step in history.steps)
         self.compared = self.files = self.bytes = 0  # how much was compared so far
@@ -204,7 +238,7 @@ class Pair:
             self.secrets += step.second is None and not isinstance(reply, str)
             self.sides[1].run(step.second)
         self.sides[0].memory.forget(ids=SECRET_IDS)
-        assert self.sides[0].memory.recall(WORD, history="all") == []
+        assert self.sides[0].memory.recall(WORD, history="all", mode="lexical") == []
 
     def purge(self) -> None:
         """Purge both stores."""
@@ -247,6 +281,7 @@ def answers(side: Side, *, purged: bool) -> Iterator[tuple[str, Any]]:
                 hits = memory.recall(QUERY, k=1_000, history="all", **times, **scope)
                 yield f"recall {times} {scope}", [(hit.id, hit.status, hit.score.hex()) for hit in hits]
                 yield f"list {times} {scope}", listed(memory, **times, **scope)
+    yield from _answers_by_meaning(side)
     for order in ("ingest", "-event", "importance", "id"):
         yield f"pages {order}", _pages(memory, order)
     for id_ in IDS:
@@ -264,6 +299,45 @@ def answers(side: Side, *, purged: bool) -> Iterator[tuple[str, Any]]:
         yield "stats", (stats.spaces, stats.records)
 
 
+def _answers_by_meaning(side: Side) -> Iterator[tuple[str, Any]]:
+    memory, documents = side.memory, side.documents
+    for place, vector in enumerate((VECTORS[0], [1.0] * DIMENSION)):
+        for name, how in WAYS.items():
+            told = {**how, "embedding": vector}
+            for times in ({}, {"as_of": 2, "known_at": 103}):
+                hits = memory.recall(QUERY, k=1_000, history="all", explain=not times, **told, **times)
+                yield (
+                    f"{name} {place} {times}",
+                    [(h.id, h.status, h.score.hex(), h.explanation) for h in hits],
+                )
+            few = memory.recall(QUERY, k=2, **told)
+            yield f"{name} {place} of two", [(hit.id, hit.score.hex()) for hit in few]
+            for scope in SCOPES[place::2]:
+                hits = memory.recall(QUERY, k=1_000, **told, **scope)
+                yield f"{name} {place} {scope}", [(hit.id, hit.score.hex()) for hit in hits]
+            found = documents.search(QUERY, k=1_000, **{key: told[key] for key in told if key != "context"})
+            yield f"{name} {place} documents", [(hit.id, hit.unit, hit.score.hex()) for hit in found]
+        ids = (fact.id for fact in memory.list(limit=1_000).items)
+        yield f"explained {place}", [memory.explain("alpha", id_, embedding=vector) for id_ in ids]
+    yield "vectors", documents.index.vectors()
+    names = [document.id for document in documents.list(limit=1_000).items]
+    yield "vector", [_numbers(documents, id_, unit) for id_ in names for unit in (0, 1)]
+    yield "capabilities", memory.capabilities()
+
+
+WAYS: dict[str, dict[str, Any]] = {
+    "semantic": {"mode": "semantic"},
+    "hybrid": {},
+    "by ranks": {"fusion": "rrf"},
+    "weighed in context": {"weights": {"lexical": 0.3, "semantic": 0.7}, "context": True},
+}
+
+
+def _numbers(documents: Any, id_: str, unit: int) -> list[float] | None:
+    vector = documents.index.vector(id_, unit)
+    return None if vector is None else vector.tolist()
+
+
 def _pages(memory: Any, order: str) -> list[Any]:
     pages, cursor = [], None
     while True:
@@ -277,6 +351,7 @@ def _pages(memory: Any, order: str) -> list[Any]:
 def kept_bytes(path: Path) -> dict[str, bytes]:
     """Return the bytes of a closed store's files, by their names without the generation's number.
 
-    Locks and caches are left out: they may differ between equal stores.
+    Locks, caches and what names the generation are left out: they may differ between equal stores.
     """
-    return {re.sub(r"\d+", "N", file.name, count=1): file.read_bytes() for file in sorted(path.glob("gen-*"))}
+    files = sorted((*path.glob("gen-*"), *path.glob("journal-*")))
+    return {re.sub(r"\d+", "N", file.name, count=1): file.read_bytes() for file in files}

@@ -21,7 +21,7 @@ def histories(draw: Any) -> History:
 
 
 @given(histories())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_every_answer_is_that_of_a_store_that_never_held_what_was_forgotten(history):
     pair = Pair(":memory:", ":memory:", history)
     assert pair.differences(purged=False) == []
@@ -30,22 +30,30 @@ def test_every_answer_is_that_of_a_store_that_never_held_what_was_forgotten(hist
 
 @pytest.mark.slow
 @given(histories())
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=12, deadline=None)
 def test_after_a_purge_every_answer_and_every_byte_is_that_of_a_store_that_never_held_it(history):
-    check_purged(history)
+    check_purged(history, "sqlite")
+
+
+@pytest.mark.slow
+@given(histories())
+@settings(max_examples=10, deadline=None)
+def test_after_a_purge_every_line_of_a_journal_is_that_of_one_that_never_held_what_was_forgotten(history):
+    check_purged(history, "journal")
 
 
 @pytest.mark.soak
-@given(histories())
+@pytest.mark.parametrize("backend", ["sqlite", "journal"])
+@given(history=histories())
 @settings(max_examples=600, deadline=None)
-def test_after_a_purge_hundreds_of_stores_are_those_that_never_held_what_was_forgotten(history):
-    check_purged(history)
+def test_after_a_purge_hundreds_of_stores_are_those_that_never_held_what_was_forgotten(backend, history):
+    check_purged(history, backend)
 
 
-def check_purged(history: History) -> None:
+def check_purged(history: History, backend: str) -> None:
     """Let a pair of stores live through the history and be purged; compare every answer, twice, and every byte."""
     with tempfile.TemporaryDirectory() as folder:
-        pair = Pair(Path(folder, "first"), Path(folder, "second"), history)
+        pair = Pair(Path(folder, "first"), Path(folder, "second"), history, backend)
         assert pair.differences(purged=False) == []
         pair.purge()
         assert pair.differences(purged=True) == []
@@ -53,6 +61,7 @@ def check_purged(history: History) -> None:
         assert pair.differences(purged=True) == []
         pair.close()
         assert pair.differing_files() == []
+        assert pair.files >= 2
 
 
 def purged_twice_over(path: Path, *, secrets: bool) -> dict[str, bytes]:
