@@ -14,6 +14,7 @@ from perdure.cli.screen import Screen, print_json, put
 from perdure.cli.session import Session, command
 
 if TYPE_CHECKING:
+    from perdure.model.hit import Hit
     from perdure.store import Memory, Store
 
 LATER = "that fact was recorded after --known-at"
@@ -56,20 +57,10 @@ def recall(  # noqa: PLR0913 - one parameter per option
     embedding_file: o.EmbeddingFile = None,
     context: o.Context = False,
     valid_during: o.ValidDuring = None,
-    space: Annotated[
-        list[str] | None,
-        typer.Option("--space", metavar="SCOPE", help="A further scope of the same principal; repeatable."),
-    ] = None,
-    max_bytes: Annotated[
-        str | None,
-        typer.Option(
-            "--max-bytes", metavar="N", help="Stop before the results, as JSON or --prompt, take more."
-        ),
-    ] = None,
-    prompt: Annotated[
-        bool, typer.Option("--prompt", help="Print the results as text for a prompt, fenced as data.")
-    ] = False,
-    explain: Annotated[bool, typer.Option("--explain", help="Say of each result why it came back.")] = False,
+    space: o.Spaces = None,
+    max_bytes: o.MaxBytes = None,
+    prompt: o.Prompt = False,
+    explain: o.Explain = False,
 ) -> None:
     """Find the facts that match best and hold."""
     moments, where = o.times(as_of, known_at), o.json_object(filter_, "filter")
@@ -102,6 +93,10 @@ def recall(  # noqa: PLR0913 - one parameter per option
         unknown = None if hits or not session.has_store() else _unknown(session, store)
     if unknown is not None:
         complain(unknown)
+    _show(session, hits, prompt=prompt, size=size)
+
+
+def _show(session: Session, hits: list[Hit], *, prompt: bool, size: int | None) -> None:
     if session.as_json:
         from perdure.contract.wire import hit_object  # noqa: PLC0415 - only where it is printed
 

@@ -94,6 +94,18 @@ ValidDuring = Annotated[
         help="Facts that were current at some instant of it; no --history, no --status.",
     ),
 ]
+Spaces = Annotated[
+    list[str] | None,
+    typer.Option("--space", metavar="SCOPE", help="A further scope of the same principal; repeatable."),
+]
+MaxBytes = Annotated[
+    str | None,
+    typer.Option("--max-bytes", metavar="N", help="Stop before the results, as JSON or --prompt, take more."),
+]
+Prompt = Annotated[
+    bool, typer.Option("--prompt", help="Print the results as text for a prompt, fenced as data.")
+]
+Explain = Annotated[bool, typer.Option("--explain", help="Say of each result why it came back.")]
 Metadata = Annotated[str | None, typer.Option("--metadata", metavar="JSON", help="An object of your own.")]
 EventTime = Annotated[
     str | None, typer.Option("--event-time", metavar=TIME, help="The moment that the text describes.")
