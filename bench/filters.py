@@ -1,129 +1,87 @@
-"""Time filtered recall beside recall that is not filtered, cold and warm, in one run.
+"""Time filters: recall narrowed to 1, 10 and 80 % of a memory, and of few facts, beside recall of all of it.
 
-    python -m bench.filters                          100,000 facts
-    python -m bench.filters --rows 20000
-    python -m bench.filters --out bench/results/filters.md
+    python -m bench.filters                           100,000 facts
+    python -m bench.filters --rows 20000 --out bench/results/filters.md
 
-Each filter matches 1, 10 or 80 in a hundred facts: by equality at the top, by a range, by a path into objects and
-arrays, by a negation, and by a time of the fact. "first" is the first filtered recall of a store just opened, which
-reads all metadata where the filter needs more than equality; "cold" is a recall after a write, which decides the
-filter anew; "warm" is one whose filter was decided since the last write. All three find ten facts as text to fact.
-The ratios are to the same queries without a filter, interleaved.
+Three ways of being asked: *first* reads the metadata and builds what the filter needs, *after a write* decides it
+anew, as the first question after each write does, and *again* finds the answer kept. Ratios are to the same
+query without a filter, in the same run; each is the median over the queries of the least of interleaved runs.
 """
 
 from __future__ import annotations
 
 import argparse
 import statistics
-import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from bench.corpus import Corpus
 from bench.machine import describe
 from bench.recall import Report, ratio, timed
 from perdure import Memory, Store
 
-ROWS = 100_000
-QUERIES = 100
-COLD_RUNS = 20
-SHARES = (1, 10, 80)  # in a hundred
-DAY = 86_400_000
-NOW = 1_750_000_000_000
+ROWS, QUERIES, WRITES = 100_000, 200, 15
+CITIES = ("Oslo", "Rome", "Paris", "Bergen", "Lyon")
+FILTERS: dict[str, dict[str, Any]] = {
+    "1 % by equality": {"percent": 7},
+    "1 % by a range": {"rank": {"$lt": 0.01}},
+    "10 % by a range": {"rank": {"$lt": 0.1}},
+    "80 % by a range": {"rank": {"$lt": 0.8}},
+    "80 % by a list": {"percent": {"$in": list(range(80))}},
+    "80 % by elements": {"at.cities": {"$contains": "Oslo"}},
+    "20 % by a negation": {"$not": {"at.cities": {"$contains": "Oslo"}}},
+    "40 % by three conditions": {
+        "$or": [{"at.name": {"$contains": "place 1"}}, {"percent": {"$gte": 66}}],
+        "rank": {"$gte": 0.01},
+    },
+    "1 fact by its number": {"at.number": 77},
+    "50 % by a time of its own": {"@eventTime": {"$lt": ROWS // 2}},
+}
 
 
-class Times(NamedTuple):
-    """Of one filter. `first` and `cold` in ms, warm in µs a query; `over` is the median of warm ÷ unfiltered."""
-
-    matched: int
-    first: float
-    cold: float
-    warm: float
-    over: float
-
-
-def metadata_of(number: int) -> dict[str, Any]:
-    """Return metadata by which filters choose any share: `share` runs through 0 to 99."""
-    share = (number * 37) % 100
-    return {
-        "share": share,
-        "one": share < 1,
-        "ten": share < 10,
-        "eighty": share < 80,
-        "deep": {"list": [share, f"part {share}"]},
-    }
+def facts(corpus: Corpus) -> list[dict[str, Any]]:
+    """Return facts of which each value of `percent` is in 1 %, and `rank` is spread evenly over 0 to 1."""
+    found = []
+    for number, text in enumerate(corpus.facts()):
+        cities = [*CITIES[1 + number % 3 :], *(["Oslo"] if number % 5 else [])]
+        metadata = {
+            "percent": number % 100,
+            "rank": number * 7_919 % corpus.rows / corpus.rows,
+            "at": {"cities": cities, "name": f"place {number % 1_000}", "number": number},
+        }
+        found.append({"text": text, "metadata": metadata, "event_time": number * ROWS // corpus.rows})
+    return found
 
 
-def filters(share: int) -> dict[str, dict[str, Any]]:
-    """Return filters that match so many in a hundred, by what they ask for."""
-    name = {1: "one", 10: "ten", 80: "eighty"}[share]
-    return {
-        "equality": {name: True},
-        "range": {"share": {"$lt": share}},
-        "path": {"deep.list[0]": {"$lt": share}},
-        "not": {"$not": {"share": {"$gte": share}}},
-        "time": {"@eventTime": {"$lt": NOW + share * DAY}},
-    }
+def milliseconds(work: Callable[[], Any]) -> float:
+    start = time.perf_counter()
+    work()
+    return 1000 * (time.perf_counter() - start)
 
 
-def fill(memory: Memory, facts: Sequence[str]) -> None:
-    for at in range(0, len(facts), 500):
-        memory.remember_many(
-            [
-                {"text": text, "metadata": metadata_of(n), "event_time": NOW + (n * 37) % 100 * DAY}
-                for n, text in enumerate(facts[at : at + 500], at)
-            ]
-        )
+def measure(memory: Memory, queries: Sequence[str], report: Report) -> None:
+    plain = timed(memory.recall, queries).mean / 1000
+    report.say(f"Recall without a filter: {plain:.3f} ms in the mean over {len(queries)} queries.\n")
+    report.say("| filter | facts | first, ms | after a write, ms | again, ms | again ÷ without |")
+    report.say("| --- | --- | --- | --- | --- | --- |")
+    for what, asked in FILTERS.items():
 
-
-def measure(path: Path, asked: dict[str, Any], queries: Sequence[str]) -> Times:
-    """Time one filter on a store of its own opening."""
-    with Store.open(path) as store:
-        memory = store.memory()
-        memory.recall(queries[0])
-        first = _elapsed_ms(memory, queries[0], asked)
-        cold = []
-        for query in queries[:COLD_RUNS]:
-            memory.record_use([memory.list(limit=1).items[0].id])
-            cold.append(_elapsed_ms(memory, query, asked))
-
-        def filtered(query: str) -> Any:
+        def narrowed(query: str, asked: dict[str, Any] = asked) -> Any:
             return memory.recall(query, filter=asked)
 
-        warm = timed(filtered, queries, 3).p50
-        over = ratio(filtered, memory.recall, queries)
-        return Times(memory.list(filter=asked, limit=1).total, first, statistics.median(cold), warm, over)
-
-
-def _elapsed_ms(memory: Memory, query: str, asked: dict[str, Any]) -> float:
-    start = time.perf_counter()
-    memory.recall(query, filter=asked)
-    return (time.perf_counter() - start) * 1_000
-
-
-def run(rows: int, report: Report) -> None:
-    corpus = Corpus(rows)
-    facts, queries = corpus.facts(), corpus.queries(QUERIES)
-    report.say(f"\n## {rows:,} facts\n")
-    with tempfile.TemporaryDirectory(prefix="perdure-bench-") as folder:
-        path = Path(folder) / "store"
-        with Store.open(path, durability="normal") as store:
-            fill(store.memory(), facts)
-        with Store.open(path) as store:
-            plain = timed(store.memory().recall, queries, 3).p50
-        report.say(f"- without a filter: {plain:.1f} µs in the median\n")
-        report.say("| filter | matches | first, ms | cold, ms | warm, µs | warm ÷ unfiltered |")
-        report.say("| --- | --- | --- | --- | --- | --- |")
-        for share in SHARES:
-            for name, asked in filters(share).items():
-                told = measure(path, asked, queries)
-                report.say(
-                    f"| {name}, {share} % | {told.matched:,} | {told.first:.1f} | {told.cold:.2f} "
-                    f"| {told.warm:.1f} | {told.over:.2f} |"
-                )
+        first = milliseconds(lambda narrowed=narrowed: narrowed(queries[0]))
+        after = []
+        for number in range(WRITES):
+            memory.remember(f"one more {what} {number}", metadata={"rank": 2, "percent": 200})
+            after.append(milliseconds(lambda narrowed=narrowed: narrowed(queries[0])))
+        again = timed(narrowed, queries, 2).mean / 1000
+        relation = ratio(narrowed, memory.recall, queries)
+        total = memory.list(filter=asked, limit=1).total
+        decided = statistics.median(after)
+        report.say(f"| {what} | {total:,} | {first:.1f} | {decided:.1f} | {again:.3f} | {relation:.2f} |")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -131,16 +89,23 @@ def main(arguments: Sequence[str] | None = None) -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--rows", type=int, default=ROWS)
-    parser.add_argument("--out", type=Path, help="also write the report to this file")
+    parser.add_argument("--queries", type=int, default=QUERIES)
+    parser.add_argument("--out", type=Path)
     told = parser.parse_args(arguments)
     report = Report()
-    report.say("# Filtered recall\n")
-    report.say(f"`python -m bench.filters {' '.join(sys.argv[1:] if arguments is None else arguments)}`\n")
-    with tempfile.TemporaryDirectory(prefix="perdure-bench-") as folder:
-        report.say(describe(Path(folder)))
-    run(told.rows, report)
-    if told.out:
-        told.out.parent.mkdir(parents=True, exist_ok=True)
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        Store.open(Path(folder) / "store", durability="normal") as store,
+    ):
+        report.say("# Filters\n\nThe command: `python -m bench.filters`\n\n```text")
+        report.say(describe(Path(folder)) + "\n```\n")
+        report.say(f"{told.rows:,} facts of 24 words in the mean, each with metadata of five values.\n")
+        corpus = Corpus(told.rows)
+        stored = facts(corpus)
+        for at in range(0, len(stored), 1_000):
+            store.memory().remember_many(stored[at : at + 1_000])
+        measure(store.memory(), corpus.queries(told.queries), report)
+    if told.out is not None:
         told.out.write_text("\n".join(report.lines) + "\n", encoding="utf-8")
 
 
