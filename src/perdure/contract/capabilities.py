@@ -16,6 +16,7 @@ OPERATIONS = (
     "changes",
     "consolidate",
     "correct",
+    "diff",
     "end",
     "explain",
     "forget",
@@ -28,6 +29,7 @@ OPERATIONS = (
     "remember",
     "restore",
     "retract",
+    "trace",
     "unblock",
 )
 

@@ -87,3 +87,7 @@ def test_a_trace_changes_nothing_and_needs_no_writable_store(boats):
     before = boats.changes().cursor
     boats.trace("boat")
     assert boats.changes().cursor == before
+
+
+def test_what_a_memory_says_that_it_can_do_names_traces_and_differences(memory):
+    assert {"trace", "diff"} <= set(memory.capabilities().operations)
