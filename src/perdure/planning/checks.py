@@ -250,7 +250,9 @@ def checked_embedding(value: Any, field: str, dimension: int | None = None) -> b
         numbers = np.asarray(value)
     except (ValueError, TypeError, OverflowError) as error:
         raise InvalidRequest(f"{field} must be a flat list of numbers", field=field) from error
-    if numbers.ndim != 1 or numbers.dtype.kind not in "iuf":
+    # NumPy takes truth among numbers for numbers.
+    has_truth = isinstance(value, list | tuple) and not {bool, np.bool_}.isdisjoint(map(type, value))
+    if numbers.ndim != 1 or numbers.dtype.kind not in "iuf" or has_truth:
         raise InvalidRequest(f"{field} must be a flat list of numbers", field=field)
     if not 1 <= len(numbers) <= limits.DIMENSION_MAX:
         raise InvalidRequest(
@@ -262,6 +264,7 @@ def checked_embedding(value: Any, field: str, dimension: int | None = None) -> b
         )
     with np.errstate(over="ignore"):  # what does not fit is infinite then, and refused
         told = numbers.astype("<f4")
+    told += 0  # -0 is 0, so that equal vectors have equal bytes
     return checked_vector_bytes(told.tobytes(), field)
 
 
