@@ -414,10 +414,20 @@ def _apply_vector(state: SpaceState, item: Prepared, secret: bytes) -> None:
     if not state.exists(record.number):
         return
     row = record.number + record.unit
+    if row not in _rows(state, record.number):
+        raise Corrupt(
+            f"record {item.seq} is the vector of a unit that there is not: run a verify", seq=item.seq
+        )
     _forget_vector(state, row)
+    dimension, rest = divmod(len(record.data), VECTOR_ITEM)
+    if rest or not dimension or state.dimension not in (0, dimension):
+        raise Corrupt(
+            f"record {item.seq} is a vector of {len(record.data)} bytes, unlike those before it: run a verify",
+            seq=item.seq,
+        )
     state.vector_seqs[row] = item.seq
     _add_to(state.vector_models, (record.model,), row)
-    state.dimension = len(record.data) // VECTOR_ITEM
+    state.dimension = dimension
     if state.vectors is not None:
         _keep_vector(state, row, record.data)
 
