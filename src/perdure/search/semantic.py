@@ -77,7 +77,7 @@ def cosines_of(
         row
         for number in numbers
         for row in range(number, number + state.unit_counts.get(number, 1))
-        if state.vector_seqs[row]
+        if state.vector_seqs[row] and row in vectors  # not there: erased since the state was brought up
     ]
     best: dict[int, Similar] = {}
     for row, cosine in zip(rows, vectors.scores(question.vector, rows), strict=True):

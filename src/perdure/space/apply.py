@@ -449,7 +449,8 @@ def _forget_vector(state: SpaceState, row: int) -> None:
         _take_from(state.vector_models, (model,), row)
     if not state.vector_models:
         state.dimension = 0
-    if state.vectors is not None:
+    # It is not there where it was erased while the others were read.
+    if state.vectors is not None and row in state.vectors:
         state.vectors.erase(row)
 
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import Any
 
 from perdure.errors import Corrupt, Moved
-from perdure.log.protocol import Log
+from perdure.log.protocol import Head, Log
 from perdure.log.records import FactRecord, VectorRecord, decode
 from perdure.space.idmap import id_digest, id_hash
 from perdure.space.state import SpaceState
 
+OVERTAKEN_MAX = 10  # erasures in a row that overtake one reading of vectors
 CACHE_MAX = 8_192  # per half; about 10 MB a space of short facts
 KEPT_CHARACTERS_MAX = 4_096  # longer texts are read each time: a cache full of documents would take gigabytes
 
@@ -98,13 +100,39 @@ class FactReader:
 
         Raises Moved when an erasure overtook the caller's state.
         """
-        seqs = [state.vector_seqs[row] for row in rows]
-        found = []
-        for row, seq, data in zip(rows, seqs, self._log.get(self._space, seqs, state.head), strict=True):
-            if data is None:
+        found = self._vectors(state, rows, state.head)
+        for row, record in zip(rows, found, strict=True):
+            if record is None:
                 raise Moved(f"the vector of row {row} was erased while it was read; read again")
-            record = decode(data, space=self._space, seq=seq)
-            if not isinstance(record, VectorRecord) or record.number + record.unit != row:
+        return found  # type: ignore[return-value]  # no None is left
+
+    def is_overtaken(self, state: SpaceState) -> bool:
+        """Whether anything was erased from the log since the state was brought up."""
+        head = self._log.head(self._space)
+        return (head.epoch, head.erasures) != (state.head.epoch, state.head.erasures)
+
+    def find_vectors(self, state: SpaceState, rows: Sequence[int]) -> list[VectorRecord | None]:
+        """Return the records of the vectors of rows that had one; None for what was erased since.
+
+        So that many can be read while others forget. Raises Moved when the store was purged, or when erasures come
+        faster than the rows can be read.
+        """
+        for _ in range(OVERTAKEN_MAX):
+            head = self._log.head(self._space)
+            if head.epoch != state.head.epoch:
+                break
+            with suppress(Moved):
+                return self._vectors(state, rows, head)
+        raise Moved("vectors were erased again and again while they were read; read again")
+
+    def _vectors(self, state: SpaceState, rows: Sequence[int], head: Head) -> list[VectorRecord | None]:
+        seqs = [state.vector_seqs[row] for row in rows]
+        found: list[VectorRecord | None] = []
+        for row, seq, data in zip(rows, seqs, self._log.get(self._space, seqs, head), strict=True):
+            record = None if data is None else decode(data, space=self._space, seq=seq)
+            if record is not None and (
+                not isinstance(record, VectorRecord) or record.number + record.unit != row
+            ):
                 raise Corrupt(
                     f"record {seq} is not the vector of row {row}: run a verify", space=self._space, seq=seq
                 )

@@ -8,6 +8,7 @@ import shutil
 import numpy as np
 import pytest
 
+from crash.damage import change
 from perdure import Corrupt, ManualClock, MemoryConfig, NewFact, Store, salvage, verify
 from perdure.embedders import HashingEmbedder
 from perdure.log.protocol import Batch
@@ -91,6 +92,24 @@ def test_words_answer_from_what_was_kept_though_a_vector_is_damaged(path):
         with pytest.raises(Corrupt):
             store.documents().index.vector("7")
         assert store.documents().index.vector("8").tolist() == vector_of(8).tolist()
+
+
+def test_a_vector_of_zeros_is_no_vector_that_was_forgotten(path):
+    if not list(path.glob("cache-*")):
+        pytest.skip("a journal is read whole at each opening")
+    with open_store(path) as store:
+        records = store.log.read(1, 0, store.log.head(1).seq)
+        (seq,) = [entry.seq for entry in records if vector_of(7).tobytes() in entry.data]
+    change(
+        path,
+        "UPDATE rec SET data = zeroblob(length(data)), ck = zeroblob(16) WHERE seq = ?",
+        seq,
+        file=next(path.glob("gen-*.db")).name,
+    )
+    with open_store(path) as store:
+        assert store.memory().recall("text 7", k=1)[0].id == "7"
+        with pytest.raises(Corrupt):
+            store.memory().recall("", embedding=vector_of(8))
 
 
 def test_a_salvage_saves_every_fact_and_every_vector_but_the_damaged_one(path, tmp_path):
