@@ -27,7 +27,8 @@ with Store.open(sys.argv[1]) as store:
     print("ready", flush=True)
     over = threading.Event()
     threading.Thread(target=lambda: (sys.stdin.read(), over.set()), daemon=True).start()
-    while not over.is_set():
+    while True:
+        last = over.is_set()
         try:
             hits = memory.recall("", embedding=query, k=1000)
         except Busy:  # what it had found was erased before it could be read, three times in a row
@@ -35,6 +36,8 @@ with Store.open(sys.argv[1]) as store:
         assert all(abs(hit.score - score(query, hit.id)) < 1e-12 for hit in hits)
         assert {hit.id for hit in hits} >= {f"kept {n}" for n in range(20)}
         searches += 1
+        if last:
+            break
     print(searches)
 """
 
@@ -57,7 +60,7 @@ def test_a_process_that_searches_finds_right_scores_while_another_tells_forgets_
             for turn in range(25):
                 memory.remember_many([told(f"{turn} {n}") for n in range(4)])
                 memory.forget(ids=[f"{turn} {n}" for n in range(3)], purge=turn % 8 == 7)
-            assert [int(child.finish()) > 1 for child in (one, two)] == [True, True]
+            assert [int(child.finish()) > 0 for child in (one, two)] == [True, True]
         assert store.documents().index.vectors().count == 20 + 25
         assert store.verify().ok
 
