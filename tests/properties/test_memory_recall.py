@@ -197,16 +197,7 @@ def test_explain_says_of_every_result_what_recall_says(config, script, query, hi
         assert (explained.reason, explained.retrieved, explained.rank) == ("returned", True, place)
         assert explained.final_score == hit.score
         assert explained.status == hit.status
-        assert combined_score(explained.parts) == pytest.approx(hit.score, rel=1e-12, abs=1e-300)
-
-
-@given(configs, scripts(), queries, histories, times, st.sampled_from((1, 2, 10)))
-@thorough
-def test_parts_of_one_addend_combine_to_the_score_to_the_bit(config, script, query, history, asked, k):
-    memory = lived(config, script).memory
-    for hit in memory.recall(query, k=k, history=history, explain=True, **asked):
-        if "phrase" not in {part.name for part in hit.explanation.parts}:
-            assert combined_score(hit.explanation.parts) == hit.score
+        assert combined_score(explained.parts) == hit.score
 
 
 @given(
