@@ -13,10 +13,10 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
-from golden.answers import answers, open_at_now
-from perdure import ManualClock, NewFact, Source, Store
-from perdure.log.protocol import Batch
-from perdure.log.records import UseRecord, decode, encode
+from golden.answers import DIMENSION, answers, open_at_now
+from perdure import ManualClock, MemoryConfig, NewFact, Source, Store
+from perdure.embedders import HashingEmbedder
+from perdure.log.records import decode
 from perdure.model.namespace import Namespace
 from perdure.space import snapshot
 from perdure.space.space import Settings, Space
@@ -27,7 +27,7 @@ LONG = "The ledger of the kettle works, entry {}: one kettle, sold to the house 
 
 
 def tell(memory, clock):
-    """Write every kind of record but uses into a space."""
+    """Write facts, and what is said of them later, into a space."""
     memory.remember(
         "Ada lives in Turin",
         id="ada-1",
@@ -106,10 +106,45 @@ def write_documents(documents, clock):
     clock.advance(MINUTE)
 
 
-def use(log, clock):
-    """Record a use, as later versions of the engine do."""
-    with log.writer():
-        log.append(1, log.head(1), Batch(records=[encode(UseRecord((0, 3), b"", clock.now()))]))
+def use(memory, clock):
+    """Record uses, with a context and without one."""
+    memory.record_use(["ada-2", "kettle", "yuwakashi"], "turn 1", idempotency_key="use")
+    memory.record_use(["ada-2"])
+    clock.advance(MINUTE)
+
+
+def merge(store, clock):
+    """Merge what is told again and what is named, and refuse what does not belong there."""
+    memory = store.memory(config=MemoryConfig(dedup="merge-exact", admission="standard"))
+    memory.remember("The samovar of the kettle works hums", id="samovar", tags=["kitchen"], importance=0.25)
+    clock.advance(MINUTE)
+    memory.remember(
+        "The samovar of the kettle works hums", tags=["evening"], importance=0.5, metadata={"heard": True}
+    )
+    memory.remember_many(["ok thanks", "The samovar is from Tula"], idempotency_key="refused")
+    memory.remember("A samovar hums in the evening", id="samovar-2")
+    memory.merge("samovar", ["samovar-2"])
+    clock.advance(MINUTE)
+
+
+def give_vectors(store, clock):
+    """Tell vectors of a caller's and of an embedder's, at once and later, of facts and of units, and forget some."""
+    embedded = store.memory("ada", "maps", config=MemoryConfig(embedder=HashingEmbedder(DIMENSION)))
+    given = store.memory("ada", "maps", config=MemoryConfig(on_id_conflict="replace"))
+    embedded.remember("The harbour lies to the east of the kettle works", id="harbour")
+    given.remember("The mill stands by the river", id="mill")  # embedded later
+    clock.advance(MINUTE)
+    for number, id_ in enumerate(("hill", "bridge", "gone", "hidden", "bridge")):
+        vector = [float((number + 1) * place % 7 - 3) / 4 for place in range(1, DIMENSION + 1)]
+        given.remember(f"The {id_} is on map {number}", id=id_, embedding=vector)
+    given.correct("The hill is on map 9", id="hill", new_id="hill-2", embedding=[0.5] * DIMENSION)
+    clock.advance(MINUTE)
+    embedded.embed_missing()
+    given.forget(ids=["gone"])
+    given.forget(ids=["hidden"], soft=True)
+    documents = store.documents("ada", "maps", config=embedded.config)
+    documents.put("atlas", "".join(LONG.format(number) for number in range(300)))
+    clock.advance(MINUTE)
 
 
 def keep_snapshot(log, clock):
@@ -128,7 +163,9 @@ def main(out):
         tell(memory, clock)
         remove(memory, clock)
         write_documents(store.documents(), clock)
-        use(store.log, clock)
+        use(memory, clock)
+        merge(store, clock)
+        give_vectors(store, clock)
         other = store.memory("ada", "work")
         other.remember("Ada keeps the ledger of the kettle works", id="ledger", idempotency_key="second")
         other.remember_many([f"Entry {number} names a kettle" for number in range(12)])

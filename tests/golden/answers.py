@@ -15,6 +15,8 @@ KNOWN = (None, 1_700_000_400_000)
 QUERIES = ("kettle", "where does Ada live", "blue teapot in the kitchen", "湯沸かし", "ledger")
 EXPLAINED = ("ada-1", "ada-2", "kettle", "closed")
 LONG = 300  # characters; of longer texts the digest is kept
+DIMENSION = 8  # of the vectors in a kept store that has any
+WAYS = ({"mode": "semantic"}, {"mode": "hybrid"}, {"fusion": "rrf"})
 HISTORIES = ("current", "all", "historical")
 
 
@@ -83,7 +85,25 @@ def _answers_of(store: Store, name: Namespace) -> dict[str, Any]:
             None if text is None else [text.id, text.text, text.metadata, text.version] for text in texts
         ],
         "units": [[hit.id, hit.unit, hit.text, hit.score] for hit in documents.search("kettle ledger")],
+        "meaning": _by_meaning(memory, documents),
         "changes": [without_cursor(changes_object(part)) for part in changes],
+    }
+
+
+def _by_meaning(memory: Any, documents: Any) -> Any:
+    index = documents.index.vectors()
+    if not index.count:
+        return None
+    query = [1.0 - place / 4 for place in range(DIMENSION)]
+    hits = [memory.recall("kettle map", embedding=query, history="all", **way) for way in WAYS]
+    found = documents.search("kettle map", embedding=query)
+    units = [(one.id, unit) for one in documents.list(limit=1000).items for unit in range(2)]
+    vectors = [documents.index.vector(id_, unit) for id_, unit in units]
+    return {
+        "index": [index.count, index.missing, index.dimension, index.models],
+        "hits": [[[hit.id, hit.score] for hit in some] for some in hits],
+        "units": [[hit.id, hit.unit, hit.score] for hit in found],
+        "vectors": [None if vector is None else vector.tobytes().hex() for vector in vectors],
     }
 
 
