@@ -12,7 +12,7 @@ from crash.damage import change
 from perdure import Corrupt, ManualClock, MemoryConfig, NewFact, Store, salvage, verify
 from perdure.embedders import HashingEmbedder
 from perdure.log.protocol import Batch
-from perdure.log.records import VectorRecord, encode
+from perdure.log.records import VectorRecord, decode, encode
 
 NOW = 1_700_000_000_000
 DIMENSION = 16
@@ -141,6 +141,28 @@ def log():
 
 def vector(number, unit, *numbers):
     return VectorRecord(number, unit, np.array(numbers, dtype="<f4").tobytes(), "", NOW)
+
+
+def test_the_last_vector_that_is_told_of_a_unit_holds_and_is_the_one_that_a_purge_keeps(log):
+    log.append(1, log.head(1), Batch([encode(vector(0, 0, 3.0, 4.0)), encode(vector(0, 0, 5.0, 6.0))]))
+    with Store.open(log=log) as store:
+        index = store.documents().index
+        assert index.vector("a").tolist() == [5.0, 6.0]
+        assert (index.vectors().count, index.vectors().models) == (1, {"": 1})
+        assert store.verify().ok
+        store.purge()
+        assert index.vector("a").tolist() == [5.0, 6.0]
+        records = [decode(entry.data) for entry in log.read(1, 0, log.head(1).seq)]
+        assert sum(isinstance(record, VectorRecord) for record in records) == 1
+
+
+def test_every_vector_that_was_told_of_a_unit_goes_with_its_fact(log):
+    log.append(1, log.head(1), Batch([encode(vector(0, 0, 3.0, 4.0)), encode(vector(2, 1, 5.0, 6.0))]))
+    with Store.open(log=log) as store:
+        store.memory().forget(all=True)
+        records = [decode(e.data) for e in log.read(1, 0, log.head(1).seq) if e.data is not None]
+        assert not any(isinstance(record, VectorRecord) for record in records)
+        assert store.verify().ok
 
 
 WRONG = {

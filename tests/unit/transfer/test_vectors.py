@@ -10,8 +10,15 @@ import pytest
 
 from perdure import ImportFailed, ManualClock, MemoryConfig, Namespace, Store
 from perdure.embedders import HashingEmbedder
+from perdure.transfer import importing
 
 EAST, NORTH = [1.0, 0.0], [0.0, 1.0]
+
+
+@pytest.fixture(autouse=True, params=[1_000, 1], ids=["together", "one by one"])
+def records_at_once(request, monkeypatch):
+    """How many records are judged and written together: what was told before must count all the same."""
+    monkeypatch.setattr(importing, "CHUNK_RECORDS", request.param)
 
 
 def packed(*numbers):
