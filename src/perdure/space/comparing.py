@@ -12,53 +12,22 @@ import numpy as np
 import numpy.typing as npt
 
 from perdure.space.idmap import IdMap
+from perdure.space.snapshot import BITMAPS, COLUMNS, PLAIN_MAPS, POSTINGS
 from perdure.space.state import DEAD, SpaceState
 
-_COLUMNS = (
-    "seqs",
-    "ingested",
-    "event",
-    "valid_from",
-    "valid_to",
-    "superseded_from",
-    "places",
-    "vector_seqs",
-    "retold",
-)
+# `owned` may name more in the kept state than it must, and is compared apart.
 _EQUAL = (
     "settings",
     "newest_ingest",
-    "timed",
-    "plain",
-    "hidden",
-    "pinned",
-    "told_valid_to",
-    "effective_from",
     "ends",
     "subjects",
-    "entities",
-    "tags",
-    "kinds",
-    "metadata",
     "annotations",
-    "subject_of",
-    "entities_of",
-    "tags_of",
-    "kind_of",
-    "importance_of",
-    "pairs_of",
-    "versions",
-    "unit_counts",
-    "unit_owner",
-    "uses",
-    "made_from",
-    "uri_of",
-    "actor_of",
-    "actors",
-    "vector_models",
     "dimension",
     "blocked",
     "block_keys",
+    *BITMAPS,
+    *POSTINGS,
+    *(name for name in PLAIN_MAPS if name != "owned"),
 )
 
 
@@ -67,7 +36,7 @@ def differences(kept: SpaceState, built: SpaceState) -> list[str]:
     if kept.presence != built.presence:
         return ["presence"]  # all else is by number
     living = np.frombuffer(bytes(built.presence), dtype=np.uint8) != DEAD
-    found = [name for name in _COLUMNS if not _same_column(kept, built, name, living)]
+    found = [name for name in COLUMNS if not _same_column(kept, built, name, living)]
     found += [name for name in _EQUAL if getattr(kept, name) != getattr(built, name)]
     pairs = (
         ("index", kept.index.dump(), built.index.dump()),

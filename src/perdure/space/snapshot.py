@@ -29,7 +29,8 @@ from perdure.temporal.links import LinkKind, against_order
 
 NAME = "state"
 LAYOUT = 4  # grows with any change of this module, of the analysis or of the index's dump
-_COLUMNS = (
+# What a state holds by kind; comparing.py goes by the same lists.
+COLUMNS = (
     "seqs",
     "ingested",
     "event",
@@ -40,9 +41,9 @@ _COLUMNS = (
     "vector_seqs",
     "retold",
 )
-_BITMAPS = ("timed", "plain", "hidden", "pinned")
-_POSTINGS = ("entities", "tags", "kinds", "metadata", "actors", "vector_models")
-_PLAIN_MAPS = (
+BITMAPS = ("timed", "plain", "hidden", "pinned")
+POSTINGS = ("entities", "tags", "kinds", "metadata", "actors", "vector_models")
+PLAIN_MAPS = (
     "told_valid_to",
     "effective_from",
     "subject_of",
@@ -107,14 +108,14 @@ def cached_state(state: SpaceState) -> Cached:
             newest_ingest=state.newest_ingest,
             index=state.index.dump(),
             labels=(state.labels.index.dump(), state.labels.numbers.tobytes()),
-            columns=[getattr(state, name).tobytes() for name in _COLUMNS],
+            columns=[getattr(state, name).tobytes() for name in COLUMNS],
             presence=bytes(state.presence),
             ids=state.ids.dump(),
             used_in=state.used_in.dump(),
-            bitmaps=[getattr(state, name).serialize() for name in _BITMAPS],
-            postings=[{k: v.serialize() for k, v in getattr(state, name).items()} for name in _POSTINGS],
+            bitmaps=[getattr(state, name).serialize() for name in BITMAPS],
+            postings=[{k: v.serialize() for k, v in getattr(state, name).items()} for name in POSTINGS],
             subjects={subject: order.tobytes() for subject, order in state.subjects.items()},
-            maps=[getattr(state, name) for name in _PLAIN_MAPS],
+            maps=[getattr(state, name) for name in PLAIN_MAPS],
             links=[
                 LinkRecord(
                     k.newer,
@@ -175,24 +176,24 @@ def _state(snapshot: _Snapshot) -> SpaceState:
     )
     state.newest_ingest = snapshot.newest_ingest
     state.dimension = snapshot.dimension
-    for name, data in zip(_COLUMNS, snapshot.columns, strict=True):
+    for name, data in zip(COLUMNS, snapshot.columns, strict=True):
         getattr(state, name).frombytes(data)
     state.presence[:] = snapshot.presence
     state.ids = IdMap.load(*snapshot.ids)
     state.used_in = IdMap.load(*snapshot.used_in)
-    for name, data in zip(_BITMAPS, snapshot.bitmaps, strict=True):
+    for name, data in zip(BITMAPS, snapshot.bitmaps, strict=True):
         setattr(state, name, BitMap.deserialize(data))
-    for name, table in zip(_POSTINGS, snapshot.postings, strict=True):
+    for name, table in zip(POSTINGS, snapshot.postings, strict=True):
         setattr(state, name, {key: BitMap.deserialize(data) for key, data in table.items()})
     for subject, data in snapshot.subjects.items():
         state.subjects[subject] = order = array("i")
         order.frombytes(data)
-    for name, plain in zip(_PLAIN_MAPS, snapshot.maps, strict=True):
+    for name, plain in zip(PLAIN_MAPS, snapshot.maps, strict=True):
         # Arrays come back as lists; some maps hold tuples.
         restored = {key: tuple(value) for key, value in plain.items()} if name in _TUPLES else plain
         setattr(state, name, restored)
     _restore_records(state, snapshot)
-    lengths = {len(getattr(state, name)) for name in _COLUMNS} | {len(state.presence), state.index.rows}
+    lengths = {len(getattr(state, name)) for name in COLUMNS} | {len(state.presence), state.index.rows}
     if len(lengths) != 1:
         raise ValueError("the columns of a snapshot have different lengths")
     return state
