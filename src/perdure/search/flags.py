@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from perdure.search.eligibility import Eligibility
 from perdure.search.standing import column
 from perdure.space.state import LIVE, SpaceState
+from perdure.temporal.status import current_mask
 
 
 def flags_of(state: SpaceState, eligible: Eligibility, at: int) -> NDArray[np.bool_]:
@@ -21,5 +22,5 @@ def flags_of(state: SpaceState, eligible: Eligibility, at: int) -> NDArray[np.bo
         flags &= named
     if eligible.times is not None:
         start, end, superseded = (column(one) for one in eligible.times)
-        flags &= (start <= at) & (at < end) & (at < superseded)
+        flags &= current_mask(start, end, superseded, at).view(np.bool_)
     return flags

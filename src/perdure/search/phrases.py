@@ -10,10 +10,12 @@ from collections.abc import Sequence
 
 from perdure.errors import QueryLimit
 from perdure.lexical.bm25 import WorkExceeded, contribution, idf, norm
+from perdure.model.status import Status
 from perdure.search.eligibility import Eligibility
 from perdure.search.query import Question
 from perdure.space.facts import FactReader
 from perdure.space.state import SpaceState
+from perdure.temporal.status import status_at
 
 
 def matched_label_rows(
@@ -46,8 +48,8 @@ def _is_eligible(state: SpaceState, number: int, question: Question, eligible: E
     if eligible.mask is not None and not eligible.mask[number]:
         return False
     if eligible.times is not None:
-        start, end, superseded = (column[number] for column in eligible.times)
-        return bool(start <= question.as_of < end and question.as_of < superseded)
+        start, end, superseded = (int(column[number]) for column in eligible.times)
+        return status_at(start, end, superseded, question.as_of) is Status.CURRENT
     return True
 
 
