@@ -27,6 +27,7 @@ from perdure.search.phrases import matched_label_rows, phrase_scores
 from perdure.search.query import Question, Weighing
 from perdure.search.semantic import cosines_of, most_similar
 from perdure.search.standing import standing
+from perdure.search.units import Unit, best_by_unit
 from perdure.space.facts import FactReader
 from perdure.space.state import NO_TIME, SpaceState
 from perdure.temporal.columns import BEGINNING, FOREVER
@@ -79,7 +80,7 @@ def is_within(ranked: Ranked, question: Question) -> bool:
     return question.min_score is None or ranked.score >= question.min_score
 
 
-def find(state: SpaceState, question: Question, secret: bytes) -> list[tuple[int, int, float]]:
+def find(state: SpaceState, question: Question, secret: bytes) -> list[Unit]:
     """Return (number, row, score) of the k best eligible facts by search alone, best first."""
     terms = state.profile.query_terms(question.text)
     return best_units(state, terms, question.k, eligibility(state, question, secret), question)
@@ -207,21 +208,9 @@ def _fused(
 
 def best_units(
     state: SpaceState, terms: Sequence[str], k: int, eligible: Eligibility, question: Question
-) -> list[tuple[int, int, float]]:
+) -> list[Unit]:
     """Return (number, row, score) of the k best documents, each by its best unit, best first."""
-    rows, scores = search_rows(state, terms, k, eligible, question)
-    if not state.unit_owner:
-        return list(zip(rows, rows, scores, strict=True))
-    wanted = k
-    while True:
-        owners = [state.unit_owner.get(row, row) for row in rows]
-        firsts: dict[int, tuple[int, int, float]] = {}
-        for number, row, score in zip(owners, rows, scores, strict=True):
-            firsts.setdefault(number, (number, row, score))
-        if len(firsts) >= k or len(rows) < wanted:
-            return list(firsts.values())[:k]
-        wanted *= 2
-        rows, scores = search_rows(state, terms, wanted, eligible, question)
+    return best_by_unit(state, k, lambda wanted: search_rows(state, terms, wanted, eligible, question))
 
 
 def search_rows(

@@ -11,11 +11,10 @@ from perdure.errors import InvalidRequest, QueryLimit
 from perdure.search.eligibility import EVERYTHING, Eligibility
 from perdure.search.flags import flags_of
 from perdure.search.query import Question
+from perdure.search.units import Unit, best_by_unit
 from perdure.space.facts import FactReader
 from perdure.space.state import TOLD, SpaceState
 from perdure.space.vectors import loaded_vectors
-
-Similar = tuple[int, int, float]  # number, row of the unit that is most similar, cosine
 
 
 def check_vector(state: SpaceState, question: Question) -> None:
@@ -39,7 +38,7 @@ def check_vector(state: SpaceState, question: Question) -> None:
 
 def most_similar(
     state: SpaceState, reader: FactReader, question: Question, eligible: Eligibility, k: int
-) -> list[Similar]:
+) -> list[Unit]:
     """Return the k eligible facts and documents with the most similar vectors, each by its best unit, best first.
 
     Ties in order of arrival. QueryLimit when the budget's work does not cover every vector.
@@ -54,21 +53,13 @@ def most_similar(
         options["rows"] = np.frombuffer(eligible.rows, dtype=np.int32)
     elif eligible is not EVERYTHING:
         options["mask"] = flags_of(state, eligible, question.as_of)
-    wanted = k
-    while True:
-        rows, cosines = vectors.search(question.vector, wanted, **options)
-        best: dict[int, Similar] = {}
-        for row, cosine in zip(rows, cosines, strict=True):
-            number = state.unit_owner.get(row, row)
-            best.setdefault(number, (number, row, cosine))
-        if len(best) >= k or len(rows) < wanted:
-            return list(best.values())[:k]
-        wanted *= 2
+    vector = question.vector
+    return best_by_unit(state, k, lambda wanted: vectors.search(vector, wanted, **options))
 
 
 def cosines_of(
     state: SpaceState, reader: FactReader, question: Question, numbers: Iterable[int]
-) -> dict[int, Similar]:
+) -> dict[int, Unit]:
     """Return the best unit and its cosine of those of the facts and documents that have a vector."""
     vectors = loaded_vectors(state, reader)
     if vectors is None or question.vector is None:
@@ -79,7 +70,7 @@ def cosines_of(
         for row in range(number, number + state.unit_counts.get(number, 1))
         if state.vector_seqs[row] and row in vectors  # not there: erased since the state was brought up
     ]
-    best: dict[int, Similar] = {}
+    best: dict[int, Unit] = {}
     for row, cosine in zip(rows, vectors.scores(question.vector, rows), strict=True):
         number = state.unit_owner.get(row, row)
         known = best.get(number)
