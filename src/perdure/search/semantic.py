@@ -22,10 +22,13 @@ def check_vector(state: SpaceState, question: Question) -> None:
     if question.vector is None or not state.dimension:
         return
     if len(question.vector) != state.dimension:
+        given = question.model == TOLD
+        told = "embedding has" if given else f"embedder is {question.model}, which gives"
+        remedy = "give one of that length" if given else "configure one of that length"
         raise InvalidRequest(
-            f"embedding has {len(question.vector)} dimensions, but the vectors of this memory have "
-            f"{state.dimension}: give one of that length, or ask with mode='lexical'",
-            field="embedding",
+            f"{told} {len(question.vector)} dimensions, but the vectors of this memory have {state.dimension}: "
+            f"{remedy}, or ask with mode='lexical'",
+            field="embedding" if given else "embedder",
         )
     others = sorted(set(state.vector_models) - {TOLD, question.model})
     if question.model != TOLD and others:
