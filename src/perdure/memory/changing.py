@@ -21,7 +21,7 @@ from perdure.model.status import Status
 from perdure.planning import checks
 from perdure.planning.blocks import refuse_blocked
 from perdure.planning.receipts import Keyed
-from perdure.planning.vectors import add_vectors
+from perdure.planning.vectors import add_vectors, same_embedding
 from perdure.space.draft import Draft
 from perdure.space.state import seen_metadata
 from perdure.temporal.columns import RETRACTED
@@ -131,6 +131,11 @@ class Correction:
     def text(self) -> str:
         return self.telling.content.text
 
+    def says_the_vectors_of(self, draft: Draft, number: int) -> bool:
+        """Whether a fact has the embedding that is given with the correction, or none is given."""
+        told = self.telling.vectors.told
+        return not told or same_embedding(draft, number, told)
+
     def find_corrected(self, draft: Draft) -> int | None:
         """Return the fact that this very correction has made before, when its target is named by words.
 
@@ -141,6 +146,8 @@ class Correction:
         for number in current_numbers(draft):
             fact = draft.fact(number)
             if fact.text != self.text or not all(getattr(fact, name) == v for name, v in self.given.items()):
+                continue
+            if not self.says_the_vectors_of(draft, number):
                 continue
             for link in draft.below(number):
                 if link.kind is LinkKind.CORRECTS and self.target.matches(draft.fact(link.older).text):
@@ -158,11 +165,12 @@ def plan_correct(draft: Draft, correction: Correction, keyed: Keyed) -> tuple[Re
         return _already(draft, old, keyed), False
     old = correction.target.find(draft)
     content = _inherited(draft, old, correction)
-    if _same_telling(content, draft, old):
+    if _same_telling(content, draft, old) and correction.says_the_vectors_of(draft, old):
         return _already(draft, old, keyed), False
     number = draft.find_number(content.id)
     if number is not None:
-        if not _corrects(draft, number, old) or not _same_payload(content, draft.fact(number)):
+        same = _corrects(draft, number, old) and _same_payload(content, draft.fact(number))
+        if not same or not correction.says_the_vectors_of(draft, number):
             raise Conflict("this id is stored with other content; choose another", kind="id", field="id")
         item = ReceiptItem(number, "existing", status_of(draft, number).value, (old,))
         keyed.keep(draft, (item,))

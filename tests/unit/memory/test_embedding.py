@@ -9,7 +9,7 @@ import pytest
 
 from perdure import MemoryConfig
 from perdure.embedders import HashingEmbedder, StaticEmbedder
-from perdure.errors import InvalidRequest, Unavailable
+from perdure.errors import Conflict, InvalidRequest, Unavailable
 
 STATIC = MemoryConfig(embedder="static")
 
@@ -138,3 +138,56 @@ def test_without_an_embedder_there_is_nothing_to_embed_with(store):
         with pytest.raises(InvalidRequest) as caught:
             call()
         assert caught.value.field == "embedder"
+
+
+def test_a_correction_of_the_embedding_alone_is_a_correction(store):
+    memory = store.memory()
+    memory.remember("The harbour is empty", id="a", embedding=[1.0, 0.0])
+    assert memory.correct("The harbour is empty", id="a").outcome == "existing"
+    assert memory.correct("The harbour is empty", id="a", embedding=[1.0, 0.0]).outcome == "existing"
+    corrected = memory.correct("The harbour is empty", id="a", embedding=[0.0, 1.0])
+    assert corrected.created
+    assert [(hit.id, hit.score) for hit in memory.recall("", embedding=[0.0, 1.0])] == [(corrected.id, 1.0)]
+    again = memory.correct("The harbour is empty", id="a", embedding=[0.0, 1.0])
+    assert (again.outcome, again.id) == ("existing", corrected.id)
+    with pytest.raises(Conflict):
+        memory.correct("The harbour is empty", id="a", embedding=[1.0, 1.0])
+
+
+def test_a_reindexing_that_is_refused_leaves_every_vector_where_it_was(store):
+    memory = told(store.memory(config=STATIC))
+    memory.remember("told", embedding=[1.0] * 256)
+    other = store.memory(config=MemoryConfig(embedder=HashingEmbedder(dimension=64)))
+    with pytest.raises(InvalidRequest, match="256"):
+        other.reindex(embeddings=True)
+    assert len(memory.recall("puppy", mode="semantic")) == 3
+
+
+def test_given_vectors_alone_refuse_an_embedder_of_another_dimension_before_anything_is_done(store):
+    store.memory().remember("told", embedding=[1.0, 0.0, 0.0])
+    other = store.memory(config=MemoryConfig(embedder=HashingEmbedder(dimension=64)))
+    for call in (lambda: other.reindex(embeddings=True), other.embed_missing):
+        with pytest.raises(InvalidRequest, match="64"):
+            call()
+
+
+def test_another_model_is_refused_also_where_nothing_is_missing(store):
+    told(store.memory(config=STATIC))
+    with pytest.raises(InvalidRequest, match="static"):
+        store.memory(config=MemoryConfig(embedder=HashingEmbedder(dimension=256))).embed_missing()
+
+
+def test_a_given_vector_does_not_go_lost_by_merging(store):
+    memory = store.memory(config=MemoryConfig(dedup="merge-exact"))
+    first = memory.remember("The quick brown fox jumps over it")
+    second = memory.remember("the quick brown fox jumps over it", embedding=[1.0, 0.0])
+    assert (second.outcome, second.id != first.id) == ("created", True)
+    assert [hit.id for hit in memory.recall("", embedding=[1.0, 0.0])] == [second.id]
+    assert memory.remember("THE quick brown fox jumps over it", embedding=[1.0, 0.0]).outcome == "merged"
+
+
+def test_weights_that_would_overflow_are_refused(store):
+    memory = store.memory()
+    memory.remember("alice", embedding=[1.0, 0.0])
+    with pytest.raises(InvalidRequest, match=r"weights\.lexical"):
+        memory.recall("alice", embedding=[1.0, 0.0], weights={"lexical": 1e308, "semantic": 1e308})
