@@ -19,6 +19,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from perdure.base.instants import EARLIEST
 from perdure.errors import QueryLimit
 from perdure.lexical.bm25 import idf
 from perdure.model.context import Context
@@ -138,8 +139,8 @@ def told_times(state: SpaceState, rows: Rows) -> NDArray[np.int64]:
     times = np.where(
         event != NO_TIME, event, np.where(start != BEGINNING, start, column(state.ingested)[rows])
     )
-    # BEGINNING lies before every year that has a name.
-    return np.maximum(times, -62_135_596_800_001)
+    # BEGINNING lies before every year that has a name, and so does this, without leaving the calendar.
+    return np.maximum(times, EARLIEST - 1)
 
 
 class Neighbours:
