@@ -64,7 +64,7 @@ from perdure.model.replies import (
 )
 from perdure.model.trace import Diff, Trace
 from perdure.planning import checks
-from perdure.planning.embedding import Embedding
+from perdure.planning.embedding import Embedding, Vectors
 from perdure.planning.receipts import Keyed
 from perdure.policies.supersession import ExplicitOnly
 from perdure.space.draft import Draft
@@ -149,7 +149,7 @@ class Memory:
             reassert=reassert,
             embedding=embedding,
         )
-        tellings = with_vectors([self._telling(fact)], [embedding], self._embedding)
+        tellings = with_vectors([self._telling(fact)], [self._embedding.told(embedding)], self._embedding)
         return self._remember("remember", tellings, idempotency_key)[0]
 
     def remember_many(
@@ -164,13 +164,12 @@ class Memory:
         Raises as `remember`; the message names the index of the offending member.
         """
         tellings: list[Telling] = []
-        embeddings: list[Any] = []
+        vectors: list[Vectors] = []
         for index, told in enumerate(checks.members_of(facts, "facts", "facts")):
             try:
                 fact = _new_fact(told)
                 tellings.append(self._telling(fact))
-                self._embedding.told(fact.embedding)
-                embeddings.append(fact.embedding)
+                vectors.append(self._embedding.told(fact.embedding))
             except InvalidRequest as error:
                 error.message = f"facts[{index}]: {error.message}"
                 error.args = (error.message,)
@@ -182,7 +181,7 @@ class Memory:
                 )
         if not tellings:
             raise InvalidRequest("facts is empty", field="facts")
-        tellings = with_vectors(tellings, embeddings, self._embedding)
+        tellings = with_vectors(tellings, vectors, self._embedding)
         return self._remember("remember_many", tellings, idempotency_key)
 
     def _telling(self, fact: NewFact) -> Telling:
@@ -244,9 +243,8 @@ class Memory:
             pinned=pinned,
             source=source,
         )
-        (telling,) = with_vectors(
-            [self._telling(NewFact(text=new_text, id=new_id, **given))], [embedding], self._embedding
-        )
+        telling = self._telling(NewFact(text=new_text, id=new_id, **given))
+        (telling,) = with_vectors([telling], [self._embedding.told(embedding)], self._embedding)
         # What an extractor finds belongs to the words, so it is never inherited.
         checked = {name: getattr(telling.content, name) for name in (*given, "extracted")}
         correction = Correction(target, telling, checked, self._keeps_slots)

@@ -86,12 +86,12 @@ def telling_of(fact: NewFact, profile: Profile, extractor: EntityExtractor | Non
     )
 
 
-def with_vectors(tellings: Sequence[Telling], told: Sequence[Any], embedding: Embedding) -> list[Telling]:
-    """Return tellings with the vectors that their callers gave (None: none), else with those of the embedder.
+def with_vectors(tellings: Sequence[Telling], told: Sequence[Vectors], embedding: Embedding) -> list[Telling]:
+    """Return tellings with the vectors that their callers gave, else with those of the embedder.
 
     What was refused is not shown to the embedder, which may be another's service.
     """
-    given = [embedding.told(value) for value in told]
+    given = list(told)
     missing = [
         index for index, vectors in enumerate(given) if not vectors.units and tellings[index].refusal is None
     ]
