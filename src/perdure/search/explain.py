@@ -48,7 +48,8 @@ class Explainer:
         self._labels = view.state.labels if labels else None
         self._view, self._question, self._secret = view, question, secret
         profile = view.state.profile
-        asked = set(profile.query_terms(question.text))
+        self._terms = profile.query_terms(question.text)
+        asked = set(self._terms)
         self._words = [
             (word, terms) for word, terms in profile.query_words(question.text) if not asked.isdisjoint(terms)
         ]
@@ -58,7 +59,6 @@ class Explainer:
         self._components: dict[int, tuple[dict[int, int], list[ChainLink]]] = {}
         self._chained = 0  # chain links made for this read: one unit of work each
         self._plain = question.known_at is None and question.scope.is_open and question.is_plain
-        self._terms = profile.query_terms(question.text)
         self._weights = _weights(question)
         self._periods = () if question.context is None else named_periods(question.text)
         self._actor = None if question.context is None else named_actor(view.state, self._terms)
