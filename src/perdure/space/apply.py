@@ -90,7 +90,6 @@ def _apply_fact(state: SpaceState, item: Prepared, secret: bytes) -> None:
     for position, terms in enumerate(item.units):
         _append_row(state, record, item.seq, terms)
         state.places[-1], state.retold[-1] = item.place, item.retold
-        state.retold[-1] = item.retold
         if position:
             state.unit_owner[record.number + position] = record.number
     if len(item.units) > 1:

@@ -31,11 +31,19 @@ def prepare(seq: int, record: Record, profile: Profile, secret: bytes) -> Prepar
     """Return the record ready to apply. Needs no lock."""
     if not isinstance(record, FactRecord):
         return Prepared(seq, record)
+    units = tuple(profile.document_terms(unit) for unit in units_of(record))
+    return prepare_fact(seq, record, units, id_digest(secret, record.id), secret)
+
+
+def prepare_fact(
+    seq: int, record: FactRecord, units: tuple[list[str], ...], digest: bytes, secret: bytes
+) -> Prepared:
+    """Return a fact ready to apply whose terms and id's digest are known."""
     return Prepared(
         seq,
         record,
-        tuple(profile.document_terms(unit) for unit in units_of(record)),
-        id_hash(id_digest(secret, record.id)),
+        units,
+        id_hash(digest),
         metadata_pairs(record.metadata, secret),
         place_of(record, secret),
         NOWHERE if record.version else retold_hash(record.text, secret),

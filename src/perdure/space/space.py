@@ -24,13 +24,12 @@ from perdure.space import snapshot
 from perdure.space.apply import apply_all
 from perdure.space.draft import Deferred, Draft, StateBase
 from perdure.space.facts import FactReader
-from perdure.space.idmap import id_hash
 from perdure.space.locks import SharedLock
 from perdure.space.names import hashed_name
-from perdure.space.preparing import Prepared, metadata_pairs, place_of, prepare, retold_hash
+from perdure.space.preparing import Prepared, prepare, prepare_fact
 from perdure.space.requests import Request, fail_all
 from perdure.space.settings import Settings, refuse_others, settings_of
-from perdure.space.state import NOWHERE, SpaceState, new_state
+from perdure.space.state import SpaceState, new_state
 
 T = TypeVar("T")
 WRITE_ATTEMPTS = 16
@@ -403,18 +402,12 @@ class Space:
 
     def _prepared(self, base: int, draft: Draft) -> list[Prepared]:
         secret = self.log.secret
-        prepared: list[Prepared] = []
-        for position, (record, units) in enumerate(draft.planned):
-            if isinstance(record, FactRecord):
-                digest = draft.digest(record.id)
-                pairs = metadata_pairs(record.metadata, secret)
-                place = place_of(record, secret)
-                retold = NOWHERE if record.version else retold_hash(record.text, secret)
-                seq = base + 1 + position
-                prepared.append(Prepared(seq, record, units, id_hash(digest), pairs, place, retold))
-            else:
-                prepared.append(Prepared(base + 1 + position, record))
-        return prepared
+        return [
+            prepare_fact(seq, record, units, draft.digest(record.id), secret)
+            if isinstance(record, FactRecord)
+            else Prepared(seq, record)
+            for seq, (record, units) in enumerate(draft.planned, base + 1)
+        ]
 
     def _create(self) -> int:
         self._number = self.log.create_space(self.name, encode(self._first_record(self.new_block_key())))
