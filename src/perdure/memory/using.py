@@ -8,7 +8,7 @@ from perdure.base.ids import keyed_hash
 from perdure.log.records import UseRecord
 from perdure.planning.receipts import Keyed
 from perdure.space.draft import Draft
-from perdure.space.idmap import id_hash
+from perdure.space.idmap import use_hash
 
 
 def plan_use(draft: Draft, ids: Sequence[str], context: str | None, keyed: Keyed) -> int:
@@ -20,9 +20,9 @@ def plan_use(draft: Draft, ids: Sequence[str], context: str | None, keyed: Keyed
         return keyed.count
     digest = b"" if context is None else keyed_hash(draft.secret, b"context", context.encode())
     state = draft.state
-    counted = set(state.used_in.find(id_hash(digest))) if digest else set()
-    found = (draft.find_number(id_) for id_ in ids)
-    numbers = sorted({n for n in found if n is not None and draft.is_live(n)} - counted)
+    found = {draft.find_number(id_) for id_ in ids}
+    live = sorted(number for number in found if number is not None and draft.is_live(number))
+    numbers = [n for n in live if not digest or n not in state.used_in.find(use_hash(digest, n))]
     if numbers:
         draft.add(UseRecord(tuple(numbers), digest, draft.now))
     keyed.keep(draft, (), count=len(numbers))

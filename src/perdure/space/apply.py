@@ -33,7 +33,7 @@ from perdure.log.records import (
     UseRecord,
     VectorRecord,
 )
-from perdure.space.idmap import id_hash
+from perdure.space.idmap import use_hash
 from perdure.space.preparing import Prepared, link_of, metadata_pairs
 from perdure.space.state import DEAD, HIDDEN, LIVE, NO_TIME, NOWHERE, VECTOR_ITEM, Receipt, SpaceState
 from perdure.temporal.columns import BEGINNING, FOREVER, RETRACTED
@@ -390,7 +390,7 @@ def _apply_use(state: SpaceState, item: Prepared, secret: bytes) -> None:
             count, last = state.uses.get(number, (0, BEGINNING))
             state.uses[number] = (count + 1, max(last, record.recorded_at))
             if record.context:
-                state.used_in.add(id_hash(record.context), number)
+                state.used_in.add(use_hash(record.context, number), number)
             state.stale.add(number)
 
 

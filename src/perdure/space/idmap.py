@@ -11,6 +11,7 @@ from array import array
 from perdure.base.ids import keyed_hash
 
 _EMPTY = -1
+_SPREAD = 0x9E3779B97F4A7C15  # 2**64 over the golden ratio: neighbours come to lie far apart
 _LOAD_MAX = 0.6  # linear probing stays below two probes on average
 
 
@@ -22,6 +23,14 @@ def id_digest(secret: bytes, id_: str) -> bytes:
 def id_hash(digest: bytes) -> int:
     """Return the 64 bits of an id's digest that the table keeps."""
     return int.from_bytes(digest[:8], "little")
+
+
+def use_hash(context: bytes, number: int) -> int:
+    """Return where a fact's use in a context (named by its digest) is kept.
+
+    Each fact of a context has a place of its own: under one hash for all, the table would be walked from end to end.
+    """
+    return (id_hash(context) + number * _SPREAD) % 2**64
 
 
 class IdMap:

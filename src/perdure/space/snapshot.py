@@ -28,7 +28,7 @@ from perdure.space.state import Labels, Receipt, SpaceState
 from perdure.temporal.links import LinkKind, against_order
 
 NAME = "state"
-LAYOUT = 4  # grows with any change of this module, of the analysis or of the index's dump
+LAYOUT = 5  # grows with any change of this module, of the analysis or of the index's dump
 # What a state holds by kind; comparing.py goes by the same lists.
 COLUMNS = (
     "seqs",

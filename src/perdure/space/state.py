@@ -178,7 +178,7 @@ class SpaceState:
     unit_counts: dict[int, int] = field(default_factory=dict)  # documents of several units
     unit_owner: dict[int, int] = field(default_factory=dict)  # their later numbers
     uses: dict[int, tuple[int, int]] = field(default_factory=dict)  # how often, and when last
-    used_in: IdMap = field(default_factory=IdMap)  # by the hash of a context's digest
+    used_in: IdMap = field(default_factory=IdMap)  # by `use_hash`
     made_from: dict[int, tuple[int, ...]] = field(default_factory=dict)  # ascending; may name forgotten ones
     owned: dict[int, list[int]] = field(default_factory=dict)  # seqs erased with the fact
     receipts: dict[bytes, Receipt] = field(default_factory=dict)
