@@ -17,6 +17,8 @@ _UNSEEN = re.compile(
     "\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
     "\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f]+"
 )
+# What moves a cursor, ends a line or turns the direction of what follows, as far as JSON lets it pass.
+_RAW_IN_JSON = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 RETOLD_CHARACTERS_MIN = 24  # shorter texts ("yes, please") may be equal and mean different things
 _LONG_RUN = re.compile(rb"[^\0]{%d,}" % MARKS_SORTED_MIN)
 
@@ -34,6 +36,11 @@ def shown_kind(value: object) -> str:
     if isinstance(value, str):
         return f"a text of {str.__len__(value)} characters"
     return type(value).__name__
+
+
+def escaped_in_json(text: str) -> str:
+    """Return JSON text in which no character of a string moves a cursor, ends a line or turns the direction."""
+    return _RAW_IN_JSON.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def folded_space(text: str) -> str:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import typer
 
+from perdure.base.text import escaped_in_json
 from perdure.cli.failures import OutputFailed
 from perdure.cli.streams import width
 
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 
 # Everything that moves a cursor, changes colours or turns the direction of what follows.
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
-_RAW_IN_JSON = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 HEIGHT = 25  # nothing is fitted to it
 WIDTH_ELSEWHERE = 10_000
 WIDTH_MIN = 20  # for wrapped text; a narrower terminal wraps by itself
@@ -72,7 +72,7 @@ def print_json(value: Any) -> None:
     import json  # noqa: PLC0415
 
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    text = _RAW_IN_JSON.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+    text = escaped_in_json(text)
     # Half a surrogate pair, as bytes of the command line that are no text become one, is escaped.
     put(text.encode(errors="backslashreplace") + b"\n")
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
+from perdure.base.text import escaped_in_json
 from perdure.errors import InvalidRequest
 from perdure.memory.spaces import checked_bytes
 from perdure.model.fact import Fact
@@ -24,7 +25,8 @@ def as_prompt(hits: Iterable[Hit | Fact], *, max_bytes: int | None = None) -> st
 
     Each is a line of JSON between `<facts>` and `</facts>`: `text`, `status`, what there is of `eventTime`,
     `validFrom`, `validTo` (ISO 8601, UTC), `subject`, `actor` and `source` (its uri), and `id`. No fact can end the
-    fence or begin a line, since `<`, `>`, `&` and line ends in a text are escaped as JSON escapes them.
+    fence or begin a line, since `<`, `>`, `&`, line ends, controls and signs of direction in a text are escaped as
+    JSON escapes them.
 
     Args:
         max_bytes: leave out the last hits so that the whole takes at most so many bytes of UTF-8.
@@ -63,10 +65,9 @@ def _line(hit: Hit | Fact) -> str:
         "id": fact.id,
     }
     plain = json.dumps({name: value for name, value in told.items() if value is not None}, ensure_ascii=False)
-    # Line separators that JSON lets pass would begin a line; the signs of tags would end the fence.
-    for sign in "<>&\u2028\u2029\x85":
+    for sign in "<>&":  # the signs of tags would end the fence
         plain = plain.replace(sign, f"\\u{ord(sign):04x}")
-    return plain + "\n"
+    return escaped_in_json(plain) + "\n"
 
 
 def _end_of(fact: Fact) -> datetime | None:

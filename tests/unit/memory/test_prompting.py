@@ -108,3 +108,10 @@ def test_a_size_that_does_not_hold_the_fence_and_other_values_than_hits_are_refu
         with pytest.raises(InvalidRequest) as caught:
             as_prompt(hits)
         assert caught.value.field == "hits"
+
+
+def test_no_control_or_sign_of_direction_reaches_a_prompt_raw(memory):
+    memory.remember("x \u202eevil\u202c \u2066y \x9b31m", id="odd")
+    text = memory.as_prompt([memory.get("odd")])
+    assert not {"\u202e", "\u202c", "\u2066", "\x9b"} & set(text)
+    assert json.loads(text.splitlines()[2])["text"] == "x \u202eevil\u202c \u2066y \x9b31m"
