@@ -200,3 +200,20 @@ def test_explanations_name_the_neighbours_the_actor_and_the_period():
         assert [part.name for part in why.parts] == ["lexical", "smoothing", "actor", "period"]
         other = memory.explain("Where did Ann sail in May 2023?", "q", context=True)
         assert (other.actor, other.period) == (None, "2023-05")
+
+
+def test_relevance_searches_labels_and_the_whole_query_with_context_too():
+    config = MemoryConfig(ranking="relevance")
+    with Memory.open(":memory:", config=config) as memory:
+        memory.remember("the harbour", tags=["boat"], id="tagged")
+        memory.remember("a red boat here", id="phrase", source={"uri": "s", "position": 1})
+        memory.remember("nothing of it", id="neighbour", source={"uri": "s", "position": 2})
+        at = datetime(2030, 1, 1, tzinfo=UTC)
+        hits = memory.recall("red boat", context=True, explain=True, as_of=at)
+        assert {hit.id for hit in hits} == {"phrase", "neighbour", "tagged"}
+        named = {hit.id: [part.name for part in hit.explanation.parts] for hit in hits}
+        assert named["phrase"][:2] == ["lexical", "phrase"]
+        assert named["neighbour"][:2] == ["lexical", "smoothing"]
+        for hit in hits:
+            assert struct.pack("d", combined_score(hit.explanation.parts)) == struct.pack("d", hit.score)
+            assert memory.explain("red boat", hit.id, context=True, as_of=at) == hit.explanation

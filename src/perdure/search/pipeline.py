@@ -134,13 +134,14 @@ def _lexical(
     eligible: Eligibility,
 ) -> Matches:
     if question.context is not None:
-        return _in_context(state, question, terms, eligible)
-    if weighing.ranking.is_identity:
+        matches = _in_context(state, question, terms, eligible)
+    else:
         units = best_units(state, terms, _limit(question), eligible, question)
         best = [Found(number, row, (Part("lexical", score),)) for number, row, score in units]
-    else:
-        best = _with_labels_and_phrase(state, reader, question, terms, eligible)[: _limit(question)]
-    return Matches(best, lambda numbers: [_own_match(state, terms, number) for number in numbers])
+        matches = Matches(best, lambda numbers: [_own_match(state, terms, number) for number in numbers])
+    if weighing.ranking.is_identity:
+        return matches
+    return Matches(_with_labels_and_phrase(state, reader, question, terms, eligible, matches), matches.of)
 
 
 def _own_match(state: SpaceState, terms: Sequence[str], number: int) -> tuple[int, tuple[Part, ...]]:
@@ -236,28 +237,30 @@ def search_rows(
 
 
 def _with_labels_and_phrase(
-    state: SpaceState, reader: FactReader, question: Question, terms: Sequence[str], eligible: Eligibility
+    state: SpaceState,
+    reader: FactReader,
+    question: Question,
+    terms: Sequence[str],
+    eligible: Eligibility,
+    matches: Matches,
 ) -> list[Found]:
     """Search the words of tags and kind too, and count the whole query as one more match."""
     limit = _limit(question)
-    text = {
-        number: (row, score) for number, row, score in best_units(state, terms, limit, eligible, question)
-    }
     labelled = matched_label_rows(state, terms, limit, question, eligible)
-    numbers = sorted({*text, *labelled})
-    missing = [number for number in numbers if number not in text]
-    if missing:
-        for number, score in zip(missing, state.index.scores(list(terms), missing), strict=True):
-            text[number] = (number, score)
+    known = {one.number: (one.row, one.parts) for one in matches.best}
+    missing = sorted(labelled.keys() - known.keys())
+    known.update(zip(missing, matches.of(missing), strict=True))
+    numbers = sorted(known)
     phrases = phrase_scores(state, reader, question.text, numbers)
     found = []
     for number in numbers:
-        row, score = text[number]
-        parts = [Part("lexical", score + labelled.get(number, 0.0))]
+        row, parts = known[number]
+        own, *around = parts or (Part("lexical", 0.0),)
+        parts = (Part("lexical", own.value + labelled.get(number, 0.0)), *around)
         if phrases.get(number):
-            parts.append(Part("phrase", phrases[number]))
-        found.append(Found(number, row, tuple(parts)))
-    return sorted(found, key=lambda one: (-sum_of(one.parts), one.number))
+            parts = (*parts, Part("phrase", phrases[number]))
+        found.append(Found(number, row, parts))
+    return sorted(found, key=lambda one: (-sum_of(one.parts), one.number))[:limit]
 
 
 def _weighed(
