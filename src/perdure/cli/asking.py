@@ -63,32 +63,16 @@ def recall(  # noqa: PLR0913 - one parameter per option
     explain: o.Explain = False,
 ) -> None:
     """Find the facts that match best and hold."""
-    moments, where = o.times(as_of, known_at), o.json_object(filter_, "filter")
+    asked = o.recall_options(locals())
     words, size = o.query_of(query), o.whole(max_bytes, "max_bytes")
     with session.store() as store:
         memory = store.memory(session.principal, session.scope, config=session.config)
         hits = memory.recall(
             words,
-            k=o.whole(k, "k"),
-            history=history,
-            subject=subject,
-            entity=entity,
-            tags=tag or None,
-            kind=kind,
-            pinned=pinned,
-            filter=where,
-            min_score=o.real(min_score, "min_score"),
-            candidate_limit=o.whole(candidate_limit, "candidate_limit"),
             spaces=space or None,
             max_bytes=None if prompt else size,
             explain=explain,
-            mode=mode,
-            fusion=fusion,
-            weights=o.weights(weight_lexical, weight_semantic),
-            embedding=o.embedding(embedding_file),
-            context=context or None,
-            valid_during=o.interval(valid_during, "valid_during"),
-            **moments,
+            **asked,
         )
         unknown = None if hits or not session.has_store() else _unknown(session, store)
     if unknown is not None:
@@ -145,29 +129,13 @@ def explain(  # noqa: PLR0913 - one parameter per option
     valid_during: o.ValidDuring = None,
 ) -> None:
     """Say why a fact comes back from a recall, or why it does not."""
-    moments, where = o.times(as_of, known_at), o.json_object(filter_, "filter")
+    asked = o.recall_options(locals())
     words = o.query_of(query)
     with session.memory() as memory:
         explanation = memory.explain(
             words,
             id_,
-            k=o.whole(k, "k"),
-            history=history,
-            subject=subject,
-            entity=entity,
-            tags=tag or None,
-            kind=kind,
-            pinned=pinned,
-            filter=where,
-            min_score=o.real(min_score, "min_score"),
-            candidate_limit=o.whole(candidate_limit, "candidate_limit"),
-            mode=mode,
-            fusion=fusion,
-            weights=o.weights(weight_lexical, weight_semantic),
-            embedding=o.embedding(embedding_file),
-            context=context or None,
-            valid_during=o.interval(valid_during, "valid_during"),
-            **moments,
+            **asked,
         )
     if session.as_json:
         from perdure.contract.wire import explanation_object  # noqa: PLC0415 - only where it is printed
@@ -202,28 +170,12 @@ def trace(  # noqa: PLR0913 - one parameter per option
     valid_during: o.ValidDuring = None,
 ) -> None:
     """Show what a recall gives and what it leaves out, and why."""
-    moments, where = o.times(as_of, known_at), o.json_object(filter_, "filter")
+    asked = o.recall_options(locals())
     words = o.query_of(query)
     with session.memory() as memory:
         found = memory.trace(
             words,
-            k=o.whole(k, "k"),
-            history=history,
-            subject=subject,
-            entity=entity,
-            kind=kind,
-            pinned=pinned,
-            tags=tag or None,
-            filter=where,
-            min_score=o.real(min_score, "min_score"),
-            candidate_limit=o.whole(candidate_limit, "candidate_limit"),
-            mode=mode,
-            fusion=fusion,
-            weights=o.weights(weight_lexical, weight_semantic),
-            embedding=o.embedding(embedding_file),
-            context=context or None,
-            valid_during=o.interval(valid_during, "valid_during"),
-            **moments,
+            **asked,
         )
     if session.as_json:
         from perdure.contract.wire import trace_object  # noqa: PLC0415 - only where it is printed

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -248,3 +249,21 @@ def embedding(path: str | None) -> list[float] | None:
     if not isinstance(value, list):
         raise InvalidRequest("embedding_file must hold an array of numbers in JSON", field="embedding_file")
     return value
+
+
+def recall_options(told: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options of a recall as the memory takes them, from what its command was called with, by name."""
+    same = ("history", "subject", "entity", "kind", "pinned", "mode", "fusion")
+    return {
+        **{name: told[name] for name in same},
+        **times(told["as_of"], told["known_at"]),
+        "k": whole(told["k"], "k"),
+        "tags": told["tag"] or None,
+        "filter": json_object(told["filter_"], "filter"),
+        "min_score": real(told["min_score"], "min_score"),
+        "candidate_limit": whole(told["candidate_limit"], "candidate_limit"),
+        "weights": weights(told["weight_lexical"], told["weight_semantic"]),
+        "embedding": embedding(told["embedding_file"]),
+        "context": told["context"] or None,
+        "valid_during": interval(told["valid_during"], "valid_during"),
+    }
