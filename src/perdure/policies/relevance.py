@@ -13,7 +13,7 @@ from perdure.policies.parameters import Parameter, Real, set_checked
 RELEVANCE_SHARE = 0.1  # the most that relevance adds to a score whose maximum is 1
 IMPORTANCE_ABSENT = 0.5  # the middle of 0 to 1: untold is neither important nor unimportant
 DAY_MS = 86_400_000
-_WEIGHT_MAX = 1_000_000.0  # only the ratio of the weights counts; their sum must stay finite
+WEIGHT_MAX = 1_000_000.0  # only the ratio of the weights counts; their sum must stay finite
 
 
 class RankingParts(NamedTuple):
@@ -92,8 +92,8 @@ class Relevance:
     decay_days: float = 30.0
 
     PARAMETERS: ClassVar[Mapping[str, Parameter]] = {
-        "importance_weight": Real(0.0, _WEIGHT_MAX),
-        "recency_weight": Real(0.0, _WEIGHT_MAX),
+        "importance_weight": Real(0.0, WEIGHT_MAX),
+        "recency_weight": Real(0.0, WEIGHT_MAX),
         "decay_days": Real(0.0, above=True),
     }
 

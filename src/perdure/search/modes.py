@@ -14,12 +14,12 @@ from perdure.errors import InvalidRequest
 from perdure.lexical.profile import is_blank
 from perdure.planning import checks
 from perdure.planning.questions import checked_query
+from perdure.policies.relevance import WEIGHT_MAX
 from perdure.search.fusion import WEIGHTS, Fusion
 from perdure.search.fusion import Name as FusionName
 from perdure.search.query import Mode
 
 MODES: tuple[Mode, ...] = ("lexical", "semantic", "hybrid")
-WEIGHT_MAX = 1_000_000.0  # only the ratio counts, and the sum must stay finite
 FUSIONS: tuple[FusionName, ...] = ("minmax", "rrf")
 QUERIES_KEPT = 1_000  # vectors of queries; 4 MB at 1,024 dimensions
 
