@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 
 from bench.corpus import Corpus
 from bench.machine import describe
+from bench.report import Report
 from bench.rivals import RIVALS
 from perdure import Memory, MemoryConfig, Store
 
@@ -97,15 +98,8 @@ def fill_history(memory: Memory, facts: Sequence[str]) -> None:
         memory.remember_many(batch)
 
 
-class Report:
-    """Lines of a Markdown file, printed as they come."""
-
-    def __init__(self) -> None:
-        self.lines: list[str] = []
-
-    def say(self, line: str = "") -> None:
-        self.lines.append(line)
-        print(line, flush=True)
+class Timings(Report):
+    """A report with rows of times."""
 
     def row(self, what: str, timing: Timing, bar: float | None = None) -> None:
         judged = "" if bar is None else f"{bar:g} | {'met' if timing.mean <= bar else 'missed'}"
@@ -113,7 +107,7 @@ class Report:
         self.say(f"| {what} | {timing.mean:.1f} | {timing.p50:.1f} | {timing.p95:.1f} | {judged} |")
 
 
-def measure(rows: int, report: Report, *, rivals: bool) -> None:
+def measure(rows: int, report: Timings, *, rivals: bool) -> None:
     corpus = Corpus(rows)
     facts, queries = corpus.facts(), corpus.queries(QUERIES)
     report.say(f"\n## {rows:,} facts\n")
@@ -126,7 +120,7 @@ def measure(rows: int, report: Report, *, rivals: bool) -> None:
         _measure_history(Path(folder), facts, queries, report)
 
 
-def _measure_plain(folder: Path, facts: Sequence[str], queries: Sequence[str], report: Report) -> float:
+def _measure_plain(folder: Path, facts: Sequence[str], queries: Sequence[str], report: Timings) -> float:
     with Store.open(folder / "plain") as store:
         memory, documents = store.memory(), store.documents()
         rate = fill(memory, facts)
@@ -159,7 +153,7 @@ def _same(memory: Memory, documents: Any, query: str) -> bool:
     return bits(memory.recall(query)) == bits(documents.search(query))
 
 
-def _measure_history(folder: Path, facts: Sequence[str], queries: Sequence[str], report: Report) -> None:
+def _measure_history(folder: Path, facts: Sequence[str], queries: Sequence[str], report: Timings) -> None:
     config = MemoryConfig(supersession="latest-by-subject")
     with Store.open(folder / "history") as store:
         memory, documents = store.memory(config=config), store.documents(config=config)
@@ -173,7 +167,7 @@ def _measure_history(folder: Path, facts: Sequence[str], queries: Sequence[str],
 
 
 def _measure_rivals(
-    folder: Path, facts: Sequence[str], queries: Sequence[str], recall_mean: float, report: Report
+    folder: Path, facts: Sequence[str], queries: Sequence[str], recall_mean: float, report: Timings
 ) -> None:
     report.say()
     report.say(
@@ -206,7 +200,7 @@ def main() -> None:
     parser.add_argument("--no-rivals", action="store_true")
     parser.add_argument("--out", type=Path, help="also write the report to this file")
     told = parser.parse_args()
-    report = Report()
+    report = Timings()
     report.say("# Recall\n")
     report.say(f"`python -m bench.recall {' '.join(sys.argv[1:])}`\n")
     with tempfile.TemporaryDirectory(prefix="perdure-bench-") as folder:

@@ -33,6 +33,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bench.machine import describe
+from bench.report import Report
 from perdure.vectors import coding
 from perdure.vectors.exact import ExactIndex
 
@@ -121,17 +122,6 @@ def reader(rows: int) -> Search:
     """Return what reads as many bytes as the codes of the rows take."""
     codes = np.random.default_rng(1).integers(0, 2**60, rows * DIMENSION // 8)
     return lambda _: codes.max()
-
-
-class Report:
-    """Lines of a Markdown file, printed as they come."""
-
-    def __init__(self) -> None:
-        self.lines: list[str] = []
-
-    def say(self, line: str = "") -> None:
-        self.lines.append(line)
-        print(line, flush=True)
 
 
 def measure(rows: int, report: Report) -> None:

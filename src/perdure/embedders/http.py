@@ -122,7 +122,7 @@ class HttpEmbedder:
         return vectors
 
     def _asked(self, texts: list[str]) -> Vectors:
-        # What speaks HTTP takes 30 ms to import; only those who ask for it should wait for it.
+        # What speaks HTTP takes long to import; only those who ask for it should wait for it.
         from perdure.embedders.transport import Endpoint  # noqa: PLC0415
 
         body = json.dumps({"model": self.model_name, "input": texts}).encode()

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import msgspec
 
-NEIGHBOURS = (0.5, 0.25)  # the best round numbers on the LoCoMo dev conversations, in the middle of a plateau
-ACTOR = 1.25  # more helps questions of one actor and harms those that take one for another (same data)
-PERIOD = 1.5  # anything from 1.2 to 2 measures alike there
+# Chosen on the LoCoMo dev conversations: `python -m bench.quality FILE.zip --sensitivity` tries other values.
+NEIGHBOURS = (0.5, 0.25)  # round numbers on a plateau
+ACTOR = 1.25  # more helps questions about one actor and harms those that take one for another
+PERIOD = 1.5
 
 
 class Context(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -9,7 +9,7 @@ from perdure.model.hit import Part
 from perdure.policies.scoring import scaled, sum_of
 
 Name = Literal["minmax", "rrf"]
-# Measured on the LoCoMo dev conversations: a small model's order is much worse than the words', so equal weights
+# By measurement on the LoCoMo dev conversations (`bench.quality`): a small model's order is much worse than the words', so equal weights
 # lose to words alone, and so does reciprocal rank fusion with the usual 60.
 WEIGHTS: dict[Name, tuple[float, float]] = {"minmax": (0.7, 0.3), "rrf": (1.0, 0.5)}
 RRF_K = 10
