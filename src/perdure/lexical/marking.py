@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator
+from itertools import islice
 
+from perdure.lexical.compounds import written_form
 from perdure.lexical.profile import Profile
 
 _CHUNK = re.compile(r"\S+")
@@ -20,10 +22,12 @@ def marks(text: str, terms: Collection[str], profile: Profile) -> tuple[Mark, ..
     Japanese or Korean the characters of the terms are.
     """
     asked = frozenset(terms)
+    holding = profile.chunks_holding(text, asked)
+    if not holding:
+        return ()
     found: list[Mark] = []
-    for start, end in (
-        span for chunk in _CHUNK.finditer(text) for span in _in_chunk(text, chunk, asked, profile)
-    ):
+    chunks = list(islice(_CHUNK.finditer(text), holding[-1] + 1))
+    for start, end in (span for place in holding for span in _in_chunk(chunks[place], asked, profile)):
         if found and start <= found[-1][1]:
             found[-1] = (found[-1][0], max(end, found[-1][1]))
         else:
@@ -31,18 +35,24 @@ def marks(text: str, terms: Collection[str], profile: Profile) -> tuple[Mark, ..
     return tuple(found)
 
 
-def _in_chunk(text: str, chunk: re.Match[str], asked: frozenset[str], profile: Profile) -> Iterator[Mark]:
-    held = asked.intersection(profile.document_terms(chunk.group()))
-    if not held:
-        return
-    narrowed = False
-    for word in _WORD.finditer(text, chunk.start(), chunk.end()):
-        terms = held.intersection(profile.document_terms(word.group()))
-        if terms:
-            narrowed = True
-            yield from _in_word(word, terms)
-    if not narrowed:
+def _in_chunk(chunk: re.Match[str], asked: frozenset[str], profile: Profile) -> Iterator[Mark]:
+    written = chunk.group()
+    if written.isascii() and written.isalnum():  # one word, the common case
         yield chunk.span()
+        return
+    held = asked.intersection(profile.document_terms(written))
+    words = [
+        (word, held.intersection(profile.document_terms(word.group())))
+        for word in _WORD.finditer(chunk.string, chunk.start(), chunk.end())
+    ]
+    if not held.issubset(term for _, terms in words for term in terms):  # a term of the whole
+        form = written_form(written)
+        at = chunk.start() + max(written.find(form), 0)
+        yield at, at + len(form)
+        return
+    for word, terms in words:
+        if terms:
+            yield from _in_word(word, terms)
 
 
 def _in_word(word: re.Match[str], terms: Collection[str]) -> Iterator[Mark]:

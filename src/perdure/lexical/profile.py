@@ -87,6 +87,12 @@ class Profile(Protocol):
     def document_terms(self, text: str) -> list[str]:
         """Return the terms to index, in the order of the text, with repeats. Empty only for a blank text."""
 
+    def chunks_holding(self, text: str, terms: frozenset[str]) -> list[int]:
+        """Return which pieces between white space hold one of the terms, by their place, ascending.
+
+        Terms of digits that stand in several groups are those of no piece, but of one that holds all groups.
+        """
+
     def query_terms(self, text: str) -> list[str]:
         """Return the terms to ask for, in the order of the query, each once. Empty only for a blank query.
 
@@ -152,6 +158,14 @@ class WordProfile:
         if joined := joined_groups(text):
             terms.extend(digits for _, digits in joined)
         return terms
+
+    def chunks_holding(self, text: str, terms: frozenset[str]) -> list[int]:
+        chunks = text.split()
+        held = [not terms.isdisjoint(found) for found in map(self._documents.__getitem__, chunks)]
+        if any(map(str.isdecimal, terms)):
+            for place, chunk in enumerate(chunks):
+                held[place] = held[place] or any(digits in terms for _, digits in joined_groups(chunk))
+        return [place for place, holds in enumerate(held) if holds]
 
     def query_terms(self, text: str) -> list[str]:
         chunks = text.split()

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime
-from typing import Literal
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
@@ -54,6 +55,18 @@ class Neighbour(msgspec.Struct, frozen=True):
     terms: tuple[str, ...]
 
 
+class Marking(NamedTuple):
+    """The text of a hit and the query's terms; the places of matched words are looked for when they are asked for."""
+
+    text: str
+    terms: tuple[str, ...]
+    profile: object
+    find: Callable[[str, tuple[str, ...], Any], tuple[tuple[int, int], ...]]
+
+    def __repr__(self) -> str:
+        return f"<Marking of {len(self.text)} characters>"
+
+
 class Explanation(msgspec.Struct, frozen=True):
     """Why a fact came back from a recall, or why it did not.
 
@@ -87,12 +100,18 @@ class Explanation(msgspec.Struct, frozen=True):
     filtered_by: tuple[str, ...]
     chain: tuple[ChainLink, ...]
     source: Source | None = None
-    marks: tuple[tuple[int, int], ...] = ()
+    marking: Marking | None = None
     neighbours: tuple[Neighbour, ...] = ()
     actor: str | None = None
     period: str | None = None
     uses: int = 0
     last_used_at: datetime | None = None
+
+    @property
+    def marks(self) -> tuple[tuple[int, int], ...]:
+        """The places of the matched words: (start, end) in code points, ascending, apart."""
+        marking = self.marking
+        return () if marking is None else marking.find(marking.text, marking.terms, marking.profile)
 
     def __repr__(self) -> str:
         return f"<Explanation {self.reason}, rank {self.rank}, score {self.final_score}>"

@@ -13,7 +13,7 @@ from perdure.base.instants import to_datetime
 from perdure.errors import QueryLimit
 from perdure.lexical.marking import marks
 from perdure.log.records import FactRecord
-from perdure.model.hit import ChainLink, Explanation, Neighbour, Part, Reason
+from perdure.model.hit import ChainLink, Explanation, Marking, Neighbour, Part, Reason
 from perdure.model.status import Status
 from perdure.policies.scoring import sum_of
 from perdure.search.context import PERIOD_TAIL_DAYS, Neighbours, distances, named_actor, told_times
@@ -49,6 +49,7 @@ class Explainer:
         self._view, self._question, self._secret = view, question, secret
         profile = view.state.profile
         self._terms = profile.query_terms(question.text)
+        self._asked = tuple(self._terms)
         asked = set(self._terms)
         self._words = [
             (word, terms) for word, terms in profile.query_words(question.text) if not asked.isdisjoint(terms)
@@ -195,7 +196,7 @@ class Explainer:
             filtered,
             () if status is None else self._chain(number, record, status),
             None if record.source is None else source_of(record.source),
-            self._marks(number, row),
+            self._marking(record, row),
             self._neighbours(number) if around else (),
             self._actor if around and number in state.actors.get(self._actor or "", ()) else None,
             self._period(number) if around else None,
@@ -206,10 +207,9 @@ class Explainer:
         count, last = self._view.state.uses.get(number, (0, BEGINNING))
         return count, to_datetime(last) if count else None
 
-    def _marks(self, number: int, row: int) -> tuple[tuple[int, int], ...]:
-        text = self._view.unit_text(number, row)
-        shown = self._view.reader.get(self._view.state, number).text if text is None else text
-        return marks(shown, self._terms, self._view.state.profile)
+    def _marking(self, record: FactRecord, row: int) -> Marking:
+        text = self._view.unit_text(record.number, row)
+        return Marking(record.text if text is None else text, self._asked, self._view.state.profile, marks)
 
     def _simple(
         self, record: FactRecord, row: int, reason: Reason, rank: int | None, score: float
@@ -240,7 +240,7 @@ class Explainer:
             (),
             (ChainLink(record.id, record.text, "self", False, at, Status.CURRENT),),
             None if record.source is None else source_of(record.source),
-            self._marks(record.number, row),
+            self._marking(record, row),
             (),
             None,
             None,
