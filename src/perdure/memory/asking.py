@@ -20,7 +20,6 @@ NOW = (None, None)  # the present, and everything that is known
 NAMES = tuple(RecallOptions.__annotations__)
 _KNOWN = frozenset(NAMES)
 _SCOPE = ("subject", "entity", "tags", "kind", "pinned", "filter")
-_TIMES = ("as_of", "known_at")
 NEIGHBOURS_MAX = 8  # positions away; what stands further off is another matter
 FACTOR_MAX = 1_000.0
 

@@ -208,10 +208,6 @@ class FieldTable:
         self._columns: dict[Path, Column] = {}  # oldest first
         self._waiting: set[int] = set()  # facts that came or changed since the last filter
 
-    @property
-    def is_loaded(self) -> bool:
-        return self._metadata is not None
-
     def note(self, number: int) -> None:
         """A fact came, or its metadata changed: it is read when next asked about."""
         if self._metadata is None:
