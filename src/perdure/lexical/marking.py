@@ -7,12 +7,20 @@ from collections.abc import Collection, Iterator
 from itertools import islice
 
 from perdure.lexical.compounds import written_form
-from perdure.lexical.profile import Profile
+from perdure.lexical.profile import Profile, get_profile
+from perdure.model.hit import Marking
 
 _CHUNK = re.compile(r"\S+")
 _WORD = re.compile(r"\w+")
 Mark = tuple[int, int]
 RUN_TERM_MAX = 2  # characters of a term of Chinese, Japanese or Korean
+
+
+class TextMarking(Marking, frozen=True):
+    """Finds the marks of a text when they are asked for: most explanations are read without."""
+
+    def find(self) -> tuple[Mark, ...]:
+        return marks(self.text, self.terms, get_profile(self.profile))
 
 
 def marks(text: str, terms: Collection[str], profile: Profile) -> tuple[Mark, ...]:

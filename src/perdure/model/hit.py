@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import datetime
-from typing import Any, Literal, NamedTuple
+from typing import Literal
 
 import msgspec
 
@@ -55,13 +54,16 @@ class Neighbour(msgspec.Struct, frozen=True):
     terms: tuple[str, ...]
 
 
-class Marking(NamedTuple):
-    """The text of a hit and the query's terms; the places of matched words are looked for when they are asked for."""
+class Marking(msgspec.Struct, frozen=True):
+    """The text that a hit shows, the query's terms and the name of the analysis: what marks are looked for with."""
 
     text: str
     terms: tuple[str, ...]
-    profile: object
-    find: Callable[[str, tuple[str, ...], Any], tuple[tuple[int, int], ...]]
+    profile: str
+
+    def find(self) -> tuple[tuple[int, int], ...]:
+        """Return the places of the matched words. Whoever analyses texts says how; without, there are none."""
+        return ()
 
     def __repr__(self) -> str:
         return f"<Marking of {len(self.text)} characters>"
@@ -110,8 +112,7 @@ class Explanation(msgspec.Struct, frozen=True):
     @property
     def marks(self) -> tuple[tuple[int, int], ...]:
         """The places of the matched words: (start, end) in code points, ascending, apart."""
-        marking = self.marking
-        return () if marking is None else marking.find(marking.text, marking.terms, marking.profile)
+        return () if self.marking is None else self.marking.find()
 
     def __repr__(self) -> str:
         return f"<Explanation {self.reason}, rank {self.rank}, score {self.final_score}>"

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from perdure.base.instants import to_datetime
 from perdure.errors import QueryLimit
-from perdure.lexical.marking import marks
+from perdure.lexical.marking import TextMarking
 from perdure.log.records import FactRecord
-from perdure.model.hit import ChainLink, Explanation, Marking, Neighbour, Part, Reason
+from perdure.model.hit import ChainLink, Explanation, Neighbour, Part, Reason
 from perdure.model.status import Status
 from perdure.policies.scoring import sum_of
 from perdure.search.context import PERIOD_TAIL_DAYS, Neighbours, distances, named_actor, told_times
@@ -49,7 +49,7 @@ class Explainer:
         self._view, self._question, self._secret = view, question, secret
         profile = view.state.profile
         self._terms = profile.query_terms(question.text)
-        self._asked = tuple(self._terms)
+        self._asked, self._profile = tuple(self._terms), profile.name
         asked = set(self._terms)
         self._words = [
             (word, terms) for word, terms in profile.query_words(question.text) if not asked.isdisjoint(terms)
@@ -207,9 +207,9 @@ class Explainer:
         count, last = self._view.state.uses.get(number, (0, BEGINNING))
         return count, to_datetime(last) if count else None
 
-    def _marking(self, record: FactRecord, row: int) -> Marking:
+    def _marking(self, record: FactRecord, row: int) -> TextMarking:
         text = self._view.unit_text(record.number, row)
-        return Marking(record.text if text is None else text, self._asked, self._view.state.profile, marks)
+        return TextMarking(record.text if text is None else text, self._asked, self._profile)
 
     def _simple(
         self, record: FactRecord, row: int, reason: Reason, rank: int | None, score: float

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from perdure import Memory
 from perdure.lexical.marking import marks
 from perdure.lexical.profile import get_profile
 
@@ -66,3 +68,14 @@ def test_every_piece_that_holds_a_term_is_marked_in_it(text):
     places = iter(found)
     assert bool(held) == bool(found)
     assert sum(1 for _ in places) >= (1 if held else 0)
+
+
+def test_an_explanation_stays_plain_data_and_equal_ones_are_equal():
+    with Memory.open(":memory:") as memory:
+        memory.remember("Alice lives in Paris", id="a")
+        at = 1_900_000_000_000
+        (hit,) = memory.recall("lives", explain=True, as_of=at)
+        assert hit.explanation == memory.explain("lives", "a", as_of=at)
+        assert hit.explanation.marks == ((6, 11),)
+        assert msgspec.to_builtins(hit.explanation)["marking"]["terms"] == ("live",)
+        assert "Alice" not in repr(hit.explanation.marking)
