@@ -479,3 +479,30 @@ def test_a_checksum_that_fits_another_place_is_damage(store):
     data = b"\x01\x97\x02\x02\x01\xc2\xc0\x01\xc2"
     change(store, "UPDATE rec SET data = ?, ck = ? WHERE space = 1 AND seq = 40", data, checksum(1, 41, data))
     assert any("record 40 of space 1 is damaged" in message for message in messages(verify(store)))
+
+
+class ErasedMeanwhile:
+    """A log in which somebody erases a space between two looks of a verification: at its record, and at its name."""
+
+    def __init__(self, log, erase):
+        self._log, self._erase = log, erase
+
+    def __getattr__(self, name):
+        return getattr(self._log, name)
+
+    def find_space(self, name):
+        erase, self._erase = self._erase, lambda: None
+        erase()
+        return self._log.find_space(name)
+
+
+@pytest.mark.parametrize("backend", ["memory", "sqlite", "journal"])
+def test_a_space_that_is_erased_while_its_name_is_looked_at_is_no_finding(tmp_path, backend):
+    opened = (
+        Store.open(":memory:") if backend == "memory" else Store.open(tmp_path / "store", backend=backend)
+    )
+    with opened as store:
+        store.memory(principal="ann").remember("what goes")
+        store.memory(principal="bob").remember("what stays")
+        log = ErasedMeanwhile(store.log, lambda: store.erase(principal="ann"))
+        assert verify_log(log).findings == ()

@@ -10,7 +10,7 @@ from itertools import pairwise
 from pyroaring import BitMap
 
 from perdure.errors import Busy, Corrupt, InvalidRequest, Moved, Unavailable
-from perdure.log.protocol import ADVICE, Entry, Finding, Head, Log, Progress
+from perdure.log.protocol import ADVICE, EMPTY, Entry, Finding, Head, Log, Progress
 from perdure.log.records import (
     NO_FACT,
     AnnotationRecord,
@@ -134,6 +134,7 @@ class _Replay:
     log: Log
     number: int
     advance: Callable[[int], None]
+    begun: Head = EMPTY  # when the pass began
     state: SpaceState | None = None
     waiting: list[Prepared] = field(default_factory=list)  # not applied yet
     next_number: int = 0
@@ -146,7 +147,7 @@ class _Replay:
     owned: array[int] = field(default_factory=lambda: array("q"))  # of records that are erased with them
 
     def findings(self, *, snapshots: bool) -> Iterator[Finding]:
-        head = self.log.head(self.number)
+        self.begun = head = self.log.head(self.number)
         kept = self._snapshot(head) if snapshots else None
         whole = True
         for entry in self.log.read(self.number, 0, head.seq):
@@ -180,6 +181,7 @@ class _Replay:
         self.state = new_state(record)
         name = hashed_name(self.log.secret, Namespace(record.principal, record.scope))
         if self.log.find_space(name) != self.number:
+            self._refuse_overtaken(self.begun)
             yield self._finding("tells a name under which the space is not found", 1)
 
     def _see_record(self, seq: int, record: Record) -> Iterator[Finding]:
@@ -247,14 +249,19 @@ class _Replay:
         if self.state is None:
             return
         found = differences(kept, self.state)
-        if found and self.log.head(self.number)[:3:2] != head[:3:2]:
-            raise Moved(f"space {self.number} was erased in while it was verified; begin again")
+        if found:
+            self._refuse_overtaken(head)
         if found:
             yield Finding(
                 f"the kept state of space {self.number} is not what its records say ({', '.join(found)}): nothing is "
                 "lost; close the store everywhere and delete its cache file, and the state is made anew",
                 self.number,
             )
+
+    def _refuse_overtaken(self, head: Head) -> None:
+        """Raise Moved when the space was erased in, or the store purged, since it had this head."""
+        if self.log.head(self.number)[:3:2] != head[:3:2]:
+            raise Moved(f"space {self.number} was erased in while it was verified; begin again")
 
     def _finding(self, what: str, seq: int) -> Finding:
         return Finding(f"record {seq} of space {self.number} {what}: {ADVICE}", self.number, seq)
