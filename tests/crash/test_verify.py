@@ -8,7 +8,7 @@ import apsw
 import pytest
 
 from crash.damage import KEY, PAGE, build, change, copy_of, hashes
-from perdure import Corrupt, InvalidRequest, NotFound, Store, Verified, WrongKey, salvage, verify
+from perdure import Corrupt, InvalidRequest, NewFact, NotFound, Store, Verified, WrongKey, salvage, verify
 from perdure.base.ids import keyed_hash
 from perdure.log.digests import checksum
 from perdure.log.journal import open_journal
@@ -506,3 +506,54 @@ def test_a_space_that_is_erased_while_its_name_is_looked_at_is_no_finding(tmp_pa
         store.memory(principal="bob").remember("what stays")
         log = ErasedMeanwhile(store.log, lambda: store.erase(principal="ann"))
         assert verify_log(log).findings == ()
+
+
+class ChangedMeanwhile:
+    """A log in which somebody acts once a verification knows how far it will read, before it reads."""
+
+    def __init__(self, log, act):
+        self._log, self._act = log, act
+
+    def __getattr__(self, name):
+        return getattr(self._log, name)
+
+    def read(self, *args, **named):
+        act, self._act = self._act, lambda: None
+        act()
+        return self._log.read(*args, **named)
+
+
+def forget_newest(store):
+    store.memory("ann").forget(ids=["newest"])
+
+
+def forget_all_and_write(store):
+    memory = store.memory("ann")
+    memory.forget(tag="work")
+    memory.remember("Ann paints", id="later")
+
+
+MEANWHILE = {
+    "forgets what another fact replaced": forget_newest,
+    "forgets and writes": forget_all_and_write,
+    "purges": lambda store: store.purge(),
+    "forgets and purges": lambda store: store.memory("ann").forget(ids=["newest"], purge=True),
+    "erases": lambda store: store.erase("ann"),
+}
+
+
+@pytest.mark.parametrize("act", MEANWHILE.values(), ids=MEANWHILE)
+@pytest.mark.parametrize("backend", ["memory", "sqlite", "journal"])
+def test_what_is_erased_before_a_verification_reads_it_is_no_finding(tmp_path, backend, act):
+    opened = (
+        Store.open(":memory:") if backend == "memory" else Store.open(tmp_path / "store", backend=backend)
+    )
+    with opened as store:
+        memory = store.memory("ann")
+        memory.remember("Ann works at Initech", id="older", tags=["work"])
+        memory.remember_many(
+            [NewFact(text="Ann works at Globex", id="newest", tags=["work"], supersedes=["older"])],
+            idempotency_key="key",
+        )
+        memory.record_use(["newest"])
+        assert verify_log(ChangedMeanwhile(store.log, lambda: act(store))).findings == ()
