@@ -1,0 +1,82 @@
+"""Every operation by its name on the wire: its group, its types, and what a caller must be allowed to do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from perdure.contract import replies, requests
+
+Group = Literal["memory", "documents", "store"]
+Role = Literal["read", "write", "admin"]
+ROLES: tuple[Role, ...] = ("read", "write", "admin")  # each may do what those before it may
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One operation. Where there are two requests, the second is the one that holds `plural`."""
+
+    name: str
+    group: Group
+    role: Role
+    request: type[requests.Request]
+    reply: type[replies.Reply]
+    many: tuple[str, type[requests.Request], type[replies.Reply]] | None = None
+    streams: bool = False  # lines of JSON go in or out, in place of one object
+
+    @property
+    def summary(self) -> str:
+        """What it does, in one sentence."""
+        return (self.request.__doc__ or "").strip().splitlines()[0]
+
+
+def _operations() -> tuple[Operation, ...]:
+    a, r = requests, replies
+    many = ("facts", a.RememberMany, r.RememberedMany)
+    return (
+        Operation("remember", "memory", "write", a.Remember, r.Remembered, many),
+        Operation("recall", "memory", "read", a.Recall, r.Recalled),
+        Operation("trace", "memory", "read", a.Trace, r.Traced),
+        Operation("explain", "memory", "read", a.Explain, r.Explained),
+        Operation("get", "memory", "read", a.Get, r.Got),
+        Operation("history", "memory", "read", a.History, r.HistoryReply),
+        Operation("list", "memory", "read", a.List, r.FactPage),
+        Operation("correct", "memory", "write", a.Correct, r.Remembered),
+        Operation("annotate", "memory", "write", a.Annotate, r.OneFact),
+        Operation("end", "memory", "write", a.End, r.OneFact),
+        Operation("retract", "memory", "write", a.Retract, r.OneFact),
+        Operation("changes", "memory", "read", a.Changes, r.ChangesReply),
+        Operation("diff", "memory", "read", a.Diff, r.Differed),
+        Operation("forget", "memory", "write", a.Forget, r.Forgotten),
+        Operation("restore", "memory", "write", a.Restore, r.Restored),
+        Operation("unblock", "memory", "write", a.Unblock, r.Unblocked),
+        Operation("applyForgetting", "memory", "write", a.ApplyForgetting, r.Forgotten),
+        Operation("consolidate", "memory", "write", a.Consolidate, r.Consolidated),
+        Operation("recordUse", "memory", "write", a.RecordUse, r.Used),
+        Operation("merge", "memory", "write", a.Merge, r.Merged),
+        Operation("capabilities", "memory", "read", a.Capabilities, r.CapabilitiesReply),
+        Operation("reindex", "memory", "admin", a.Reindex, r.ReindexedReply),
+        Operation("embedMissing", "memory", "write", a.EmbedMissing, r.EmbeddedReply),
+        Operation("putDocument", "documents", "write", a.PutDocument, r.PutReply),
+        Operation("hasDocument", "documents", "read", a.HasDocument, r.HasReply),
+        Operation("getDocument", "documents", "read", a.GetDocument, r.DocumentReply),
+        Operation("deleteDocument", "documents", "write", a.DeleteDocument, r.DeletedReply),
+        Operation("searchDocuments", "documents", "read", a.SearchDocuments, r.DocumentsFound),
+        Operation("listDocuments", "documents", "read", a.ListDocuments, r.DocumentPage),
+        Operation("spaces", "store", "read", a.Spaces, r.SpacesReply),
+        Operation("stats", "store", "read", a.Stats, r.StatsReply),
+        Operation("verify", "store", "admin", a.Verify, r.VerifiedReply),
+        Operation("purge", "store", "admin", a.Purge, r.PurgedReply),
+        Operation("erase", "store", "admin", a.Erase, r.ErasedReply),
+        Operation("export", "store", "admin", a.Export, r.ExportLine, streams=True),
+        Operation("import", "store", "admin", a.Import, r.ImportedReply, streams=True),
+    )
+
+
+OPERATIONS: Mapping[str, Operation] = {operation.name: operation for operation in _operations()}
+
+
+def needed_role(operation: Operation, request: requests.Request) -> Role:
+    """Return what a caller must be allowed for this request: a purge takes more than the operation without it."""
+    return "admin" if getattr(request, "purge", None) else operation.role
