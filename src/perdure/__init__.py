@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from perdure.asynchronous import AsyncMemory, AsyncStore
     from perdure.base.clock import Clock, ManualClock, SystemClock
     from perdure.contract.capabilities import Capabilities
     from perdure.errors import (
@@ -48,12 +49,15 @@ if TYPE_CHECKING:
         Remembered,
     )
     from perdure.model.status import Status
+    from perdure.model.stores import Health
     from perdure.model.trace import Diff, Trace
     from perdure.salvaging import salvage
-    from perdure.store import Health, Memory, Store
+    from perdure.store import Memory, Store
     from perdure.verifying import verify
 
 _HOMES = {
+    "AsyncMemory": "asynchronous",
+    "AsyncStore": "asynchronous",
     "Blocked": "errors",
     "Busy": "errors",
     "Capabilities": "contract.capabilities",
@@ -75,7 +79,7 @@ _HOMES = {
     "Fact": "model.fact",
     "Finding": "model.finding",
     "Forgotten": "model.replies",
-    "Health": "store",
+    "Health": "model.stores",
     "Hit": "model.hit",
     "ImportFailed": "errors",
     "InvalidRequest": "errors",
@@ -110,6 +114,8 @@ _HOMES = {
 }
 
 __all__ = [
+    "AsyncMemory",
+    "AsyncStore",
     "Blocked",
     "Busy",
     "Capabilities",

@@ -8,8 +8,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-import msgspec
-
 from perdure.base.clock import Clock, SystemClock, checked_now
 from perdure.documents.documents import Documents
 from perdure.errors import InvalidRequest, PerdureError, Unavailable
@@ -18,10 +16,12 @@ from perdure.lexical.profile import get_profile
 from perdure.log.protocol import Log, Progress, Purged
 from perdure.memory.config import MemoryConfig
 from perdure.memory.facade import Memory as SpaceMemory
+from perdure.memory.keeping import KeptConfig, refuse_other
 from perdure.model.certificate import Certificate
 from perdure.model.finding import Finding, Verified
 from perdure.model.namespace import Namespace, checked_namespace
 from perdure.model.replies import Erased, PurgeReceipt
+from perdure.model.stores import Exported, Health, Imported, StoreStats
 from perdure.opening import Backend, Durability, KeyForm, Opening, check_timeout, open_log
 from perdure.planning.certificates import certify_purge, conclude, contradictions
 from perdure.planning.checks import checked_count, checked_flag
@@ -36,7 +36,6 @@ from perdure.space.space import Space
 from perdure.space.verifying import verify_log
 from perdure.transfer.exporting import Asked, export, export_to
 from perdure.transfer.importing import Options, import_lines
-from perdure.transfer.reports import Exported, Imported
 from perdure.transfer.sources import Source
 
 MEMORY_BYTES_DEFAULT = 1 << 30
@@ -53,6 +52,7 @@ class Memory(SpaceMemory):
         path: str | Path,
         *,
         config: MemoryConfig | None = None,
+        save_config: bool = False,
         principal: str | None = None,
         scope: str | None = None,
         clock: Clock | None = None,
@@ -66,9 +66,11 @@ class Memory(SpaceMemory):
 
         Arguments as in `Store.open` and `Store.memory`.
         """
-        namespace, chosen = checked_namespace(principal, scope), _checked_config(config)
+        namespace = checked_namespace(principal, scope)
         store = Store.open(
             path,
+            config=config,
+            save_config=save_config,
             clock=clock,
             backend=backend,
             secret=secret,
@@ -77,42 +79,25 @@ class Memory(SpaceMemory):
             timeout_s=timeout_s,
         )
         try:
-            return store.memory_of(namespace, chosen, store.close)
+            return store.memory_of(namespace, None, store.close)
         except BaseException:  # raised again: nobody else holds the store that was opened for this memory
             store.close()
             raise
 
 
-class StoreStats(msgspec.Struct, frozen=True):
-    """Sizes of a store. `facts` counts live facts and documents of all spaces; `reclaimable_bytes` is about what a
-    purge would give back."""
-
-    backend: str
-    spaces: int
-    facts: int
-    records: int
-    size_bytes: int
-    reclaimable_bytes: int
-
-
-class Health(msgspec.Struct, frozen=True):
-    """Whether a store can be read and written now, as one look at it found.
-
-    `status` is `ok`, or the code of the error that stands in the way (`busy`, `unavailable`, `corrupt`, …);
-    `message` says it in words, and what to do.
-    """
-
-    status: str
-    writable: bool  # a write would get its turn now
-    erasure_pending: bool  # text that was forgotten is still to be cleaned from a file
-    message: str
-
-
 class Store:
     """One tenant: its log, and a memory per space. Thread-safe; use it as a context manager or close it."""
 
-    def __init__(self, log: Log, *, clock: Clock, memory_bytes: int = MEMORY_BYTES_DEFAULT) -> None:
+    def __init__(
+        self,
+        log: Log,
+        *,
+        clock: Clock,
+        memory_bytes: int = MEMORY_BYTES_DEFAULT,
+        config: MemoryConfig | None = None,
+    ) -> None:
         self.log, self.clock = log, clock
+        self._config, self._kept = config, KeptConfig(log)
         self._registry = Registry(log, clock, memory_bytes)
         self._closed = False
         self._closing = threading.Lock()
@@ -123,6 +108,8 @@ class Store:
         path: str | Path | None = None,
         *,
         log: Log | None = None,
+        config: MemoryConfig | None = None,
+        save_config: bool = False,
         clock: Clock | None = None,
         backend: Backend | None = None,
         secret: bytes | None = None,
@@ -136,6 +123,9 @@ class Store:
         Args:
             path: a directory, made when absent; `":memory:"` is ephemeral.
             log: an object of the Log protocol instead of a path; it has a secret of its own.
+            config: the settings of every memory that is asked for without; those that the store keeps when
+                absent, else the defaults.
+            save_config: keep `config` with the store, in place of the one that it keeps, as `save_config` does.
             clock: tells ingest times and the present; the system's when absent.
             backend: what a new store is kept in: "sqlite" (the default), or "journal", one readable file for one
                 process at a time. A store that exists knows its own.
@@ -148,7 +138,8 @@ class Store:
             memory_bytes: how much derived state the spaces of this process may hold together.
 
         Raises:
-            InvalidRequest, Busy, Corrupt, WrongKey, StorageFull, Unavailable.
+            InvalidRequest: an argument is wrong, or `config` is another than the one that the store keeps.
+            Busy, Corrupt, WrongKey, StorageFull, Unavailable.
         """
         if (path is None) == (log is None):
             raise InvalidRequest("open takes a path or a log, one of them", field="path")
@@ -158,22 +149,64 @@ class Store:
         if clock is not None and not callable(getattr(clock, "now", None)):
             raise InvalidRequest(f"clock must have a method now, got {type(clock).__name__}", field="clock")
         checked_count(memory_bytes, "memory_bytes", 0, MEMORY_BYTES_MAX)
-        if log is None:
-            log = open_log(path, Opening(backend, secret, key, durability, timeout_s))
-        return cls(log, clock=clock or SystemClock(), memory_bytes=memory_bytes)
+        chosen = None if config is None else _checked_config(config)
+        if checked_flag(save_config, "save_config"):
+            _writable_config(chosen)
+        opened = open_log(path, Opening(backend, secret, key, durability, timeout_s)) if log is None else log
+        store = cls(opened, clock=clock or SystemClock(), memory_bytes=memory_bytes, config=chosen)
+        try:
+            if save_config:
+                store.save_config(chosen)
+            elif chosen is not None:
+                store._chosen(None)
+        except BaseException:  # raised again: nobody else has the log that was opened here
+            if log is None:
+                opened.close()
+            raise
+        return store
+
+    @property
+    def config(self) -> MemoryConfig:
+        """The configuration of a memory that is asked for without one, now."""
+        return self._chosen(None)[0]
+
+    def save_config(self, config: MemoryConfig | None) -> None:
+        """Keep a configuration with the store, in place of the one that it keeps; None keeps none any longer.
+
+        From then on every handle, of any process, that asks for a memory gets it with this configuration, and to ask
+        with another one is an error; memories that are open already go on with theirs. `profile`, `k1` and `b` are
+        those of memories that come into being, while one that is there keeps its own. Durable when it returns, all
+        or nothing; what is replaced is erased. It is encrypted with the store, and stays through purges, changes of
+        the key and backups; exports do not have it.
+
+        Raises:
+            InvalidRequest: it has a policy, embedder, extractor or observer that JSON cannot hold.
+            Busy, StorageFull, Unavailable, Corrupt: nothing was changed.
+        """
+        self._check_open()
+        chosen = None if config is None else _writable_config(_checked_config(config))
+        self._kept.put(chosen, checked_now(self.clock))
+        self._config = None  # what this handle was opened with is what the store keeps, or is replaced by it
 
     def memory(
         self, principal: str | None = None, scope: str | None = None, *, config: MemoryConfig | None = None
     ) -> Memory:
-        """Return the memory of a space; the space comes into being with its first write."""
+        """Return the memory of a space; the space comes into being with its first write.
+
+        Args:
+            config: its settings; when absent those that the store keeps or was opened with, else the defaults.
+
+        Raises InvalidRequest where it is another than the one that the store keeps, and names the field.
+        """
         return self.memory_of(checked_namespace(principal, scope), config, None)
 
     def documents(
         self, principal: str | None = None, scope: str | None = None, *, config: MemoryConfig | None = None
     ) -> Documents:
         """Return the documents of a space: the same space, seen as texts under ids."""
-        namespace, chosen = checked_namespace(principal, scope), _checked_config(config)
+        namespace = checked_namespace(principal, scope)
         self._check_open()
+        chosen, _ = self._chosen(config)
         space = self._registry.space(namespace, _settings(chosen))
         budget = Budget(chosen.limits.work, chosen.limits.frontier, chosen.limits.bytes)
         return Documents(
@@ -190,14 +223,17 @@ class Store:
 
     def stats(self) -> StoreStats:
         """Return the store's sizes. Loads every space once."""
-        facts = records = 0
+        facts = records = without = 0
         names = self._namespaces()
         for name in names:
             space = self._registry.space(name, _settings(MemoryConfig()))
-            count, seq = space.read(lambda state, _: (state.fact_count, state.head.seq))
-            facts, records = facts + count, records + seq
+            count, seq, missing = space.read(
+                lambda state, _: (state.fact_count, state.head.seq, state.without_vector)
+            )
+            facts, records, without = facts + count, records + seq, without + missing
         log = self.log
-        return StoreStats(log.name, len(names), facts, records, log.size_bytes(), log.reclaimable_bytes())
+        sizes = log.size_bytes(), log.reclaimable_bytes()
+        return StoreStats(log.name, len(names), facts, records, *sizes, without)
 
     def export(
         self,
@@ -419,16 +455,27 @@ class Store:
         self, namespace: Namespace, config: MemoryConfig | None, on_close: Callable[[], None] | None
     ) -> Memory:
         """Return the memory of a checked namespace, with what its close() does."""
-        chosen = _checked_config(config)
         self._check_open()
+        chosen, is_kept = self._chosen(config)
         space = self._registry.space(namespace, _settings(chosen))
-        space.check_settings(_settings(chosen), _settings(MemoryConfig()))
+        if not is_kept:  # one for all spaces asks nothing of those that were there before
+            space.check_settings(_settings(chosen), _settings(MemoryConfig()))
 
         def find_space(other: Namespace) -> Space:
             self._check_open()
             return self._registry.space(other, _settings(chosen))
 
         return Memory(space, chosen, on_close=on_close, find_space=find_space)
+
+    def _chosen(self, config: MemoryConfig | None) -> tuple[MemoryConfig, bool]:
+        """Return the configuration to use where this one is asked for, and whether the store keeps it."""
+        told = self._config if config is None else _checked_config(config)
+        kept = self._kept.find()
+        if kept is None:
+            return told or MemoryConfig(), False
+        if told is not None:
+            refuse_other(told, kept)
+        return told or kept, True
 
     def _receipt(self, purged: Purged, now: int) -> PurgeReceipt:
         certificate = certify_purge(self.log, purged, now)
@@ -455,9 +502,15 @@ def _settings(config: MemoryConfig) -> Settings:
     return Settings(config.profile, config.k1, config.b)
 
 
-def _checked_config(config: MemoryConfig | None) -> MemoryConfig:
+def _writable_config(config: MemoryConfig | None) -> MemoryConfig:
+    """Return what can be kept; raises InvalidRequest where there is nothing, or JSON cannot hold it."""
     if config is None:
-        return MemoryConfig()
+        raise InvalidRequest("save_config needs the configuration to keep: give config", field="config")
+    config.to_json()
+    return config
+
+
+def _checked_config(config: MemoryConfig) -> MemoryConfig:
     if not isinstance(config, MemoryConfig):
         raise InvalidRequest(f"config must be a MemoryConfig, got {type(config).__name__}", field="config")
     return config

@@ -28,7 +28,7 @@ def stats(session: Session) -> None:
 
     Where there is no store, its health is absent and the exit code 1; so it is for a journal that is open elsewhere.
     """
-    from perdure.store import Health  # noqa: PLC0415 - help must not wait for it
+    from perdure.model.stores import Health  # noqa: PLC0415 - help must not wait for it
 
     there = session.has_store()
     with session.store(timeout_s=HEALTH_TIMEOUT_S) as store:

@@ -16,7 +16,7 @@ from perdure.errors import InvalidRequest
 
 if TYPE_CHECKING:
     from perdure.model.replies import PurgeReceipt
-    from perdure.store import StoreStats
+    from perdure.model.stores import StoreStats
 
 
 def add_to(app: typer.Typer) -> None:

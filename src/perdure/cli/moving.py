@@ -15,9 +15,9 @@ from perdure.cli.session import Session
 from perdure.cli.streams import standard_input
 from perdure.errors import ImportFailed, InvalidRequest
 from perdure.model.namespace import Namespace, checked_namespace
+from perdure.model.stores import Imported
 from perdure.store import Store
 from perdure.transfer.reading import HEAD_BYTES, is_export
-from perdure.transfer.reports import Imported
 from perdure.transfer.sources import joined
 
 STDIN = "-"

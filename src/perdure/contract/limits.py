@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 TEXT_BYTES_MAX = 65_536
 TEXT_WORDS_MAX = 4_096
 DOCUMENT_BYTES_MAX = 1_048_576
@@ -29,3 +31,18 @@ DIMENSION_MAX = 4_096  # of an embedding
 MODEL_BYTES_MAX = 256  # of an embedder's fingerprint
 TRACE_LIMIT = 100  # rejections that a trace lists
 TRACE_LIMIT_MAX = 100_000
+BATCH_MAX = 100_000  # facts in one transaction; more would hold the writer turn for seconds
+
+
+@dataclass(frozen=True, slots=True)
+class SurfaceLimits:
+    """The limits of requests that differ between surfaces."""
+
+    k_max: int
+    query_bytes_max: int
+    batch_max: int
+
+
+EMBEDDED = SurfaceLimits(K_MAX, QUERY_BYTES_MAX, BATCH_MAX)
+HTTP = SurfaceLimits(k_max=100, query_bytes_max=16 * 1024, batch_max=1_000)
+BODY_BYTES_MAX = 16 * 1024 * 1024  # of a request over a network

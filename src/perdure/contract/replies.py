@@ -508,6 +508,7 @@ class StatsReply(Reply, frozen=True):
     records: int
     size_bytes: int
     reclaimable_bytes: int
+    without_vector: int
 
 
 class FindingObject(Reply, frozen=True):

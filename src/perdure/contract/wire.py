@@ -8,6 +8,7 @@ explanation is always there, null where there is nothing; `explanation` of a hit
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from enum import Enum
@@ -20,19 +21,25 @@ from perdure.base.text import shown_number
 from perdure.contract.capabilities import Capabilities
 from perdure.errors import InvalidRequest, PerdureError
 from perdure.model.certificate import CERTIFICATE_VERSION, Certificate
+from perdure.model.document import Deleted, Document, DocumentHit, Put
 from perdure.model.fact import End, Fact, Merges, Source
+from perdure.model.finding import Verified
 from perdure.model.hit import ChainLink, Explanation, Hit
+from perdure.model.namespace import Namespace
 from perdure.model.replies import (
     Change,
     Changes,
     Consolidated,
+    Embedded,
     Erased,
     Forgotten,
     Merged,
     Page,
     PurgeReceipt,
+    Reindexed,
     Remembered,
 )
+from perdure.model.stores import Imported, StoreStats
 from perdure.model.trace import Diff, Difference, Trace
 
 JsonObject = dict[str, Any]
@@ -356,6 +363,72 @@ def change_object(change: Change) -> JsonObject:
     }
 
 
+def document_object(document: Document) -> JsonObject:
+    return {
+        "id": document.id,
+        "text": document.text,
+        "metadata": document.metadata,
+        "version": document.version,
+    }
+
+
+def document_hit_object(hit: DocumentHit) -> JsonObject:
+    return {"id": hit.id, "text": hit.text, "unit": hit.unit, "metadata": hit.metadata, "score": hit.score}
+
+
+def put_object(reply: Put) -> JsonObject:
+    return {
+        "id": reply.id,
+        "outcome": reply.outcome,
+        "version": reply.version,
+        "pending": reply.pending,
+        "reason": reply.reason,
+    }
+
+
+def deleted_object(reply: Deleted) -> JsonObject:
+    return {
+        "deleted": reply.deleted,
+        "purged": reply.purged,
+        "pending": reply.pending,
+        "certificate": None if reply.certificate is None else certificate_object(reply.certificate),
+    }
+
+
+def space_object(name: Namespace) -> JsonObject:
+    return {"principal": name.principal, "scope": name.scope}
+
+
+def stats_object(reply: StoreStats) -> JsonObject:
+    return {camel_case(name): getattr(reply, name) for name in reply.__struct_fields__}
+
+
+def verified_object(reply: Verified) -> JsonObject:
+    found = [{"message": one.message, "space": one.space, "seq": one.seq} for one in reply.findings]
+    return {"ok": reply.ok, "findings": found, "spaces": reply.spaces, "records": reply.records}
+
+
+def imported_object(reply: Imported) -> JsonObject:
+    return {
+        "created": reply.created,
+        "existing": reply.existing,
+        "skipped": reply.skipped,
+        "facts": reply.facts,
+        "spaces": [space_object(name) for name in reply.spaces],
+        "problems": [{"line": one.line, "reason": one.reason} for one in reply.problems],
+        "foreignReceipts": reply.foreign_receipts,
+        "dryRun": reply.dry_run,
+    }
+
+
+def reindexed_object(reply: Reindexed) -> JsonObject:
+    return {camel_case(name): getattr(reply, name) for name in reply.__struct_fields__}
+
+
+def embedded_object(reply: Embedded) -> JsonObject:
+    return {camel_case(name): getattr(reply, name) for name in reply.__struct_fields__}
+
+
 def capabilities_object(reply: Capabilities) -> JsonObject:
     plain: JsonObject = msgspec.to_builtins(reply)
     return {**plain, "operations": list(plain["operations"])}
@@ -363,13 +436,27 @@ def capabilities_object(reply: Capabilities) -> JsonObject:
 
 def error_object(error: PerdureError) -> JsonObject:
     """Return `{"error": …}`, the one shape of an error on every surface."""
-    told: JsonObject = {"code": error.code, "message": str(error)}
+    told: JsonObject = {"code": error.code, "message": on_the_wire(str(error))}
     if error.field is not None:
-        told["field"] = camel_case(error.field)
+        told["field"] = on_the_wire(error.field)
     details = {camel_case(name): _plain(v) for name, v in error.details.items() if v is not None}
     if details:
         told["details"] = details
     return {"error": told}
+
+
+_SNAKE = re.compile(
+    "(?<![A-Za-z0-9_])(?:"
+    "allow_destructive|as_of|candidate_limit|context_id|contract_version|dry_run|event_before|event_time|"
+    "idempotency_key|if_version|include_chain|include_derived|ingested_before|known_at|max_bytes|min_score|new_id|"
+    "new_text|valid_during|valid_from|valid_to"
+    ")(?![A-Za-z0-9_])"
+)
+
+
+def on_the_wire(message: str) -> str:
+    """Return a message with the names of fields as they are on the wire."""
+    return _SNAKE.sub(lambda found: camel_case(found[0]), message)
 
 
 def camel_case(name: str) -> str:

@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+from perdure.contract.limits import BATCH_MAX
 from perdure.errors import Blocked, Conflict, InvalidRequest, PerdureError
 from perdure.importers.entries import Bad, Entry, Found
 from perdure.lexical.profile import get_profile
 from perdure.memory.config import MemoryConfig
-from perdure.memory.facade import BATCH_MAX
 from perdure.memory.telling import telling_of
 from perdure.model.namespace import checked_namespace
 from perdure.model.replies import Remembered

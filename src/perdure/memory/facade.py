@@ -71,7 +71,6 @@ from perdure.space.draft import Draft
 from perdure.space.space import Space
 
 T = TypeVar("T")
-BATCH_MAX = 100_000  # one transaction; more would hold the writer turn for seconds
 
 
 class Memory:
@@ -175,9 +174,9 @@ class Memory:
                 error.args = (error.message,)
                 error.details["index"] = index
                 raise
-            if index >= BATCH_MAX:
+            if index >= limits.BATCH_MAX:
                 raise InvalidRequest(
-                    f"facts has more than {BATCH_MAX} members; send several batches", field="facts"
+                    f"facts has more than {limits.BATCH_MAX} members; send several batches", field="facts"
                 )
         if not tellings:
             raise InvalidRequest("facts is empty", field="facts")
@@ -713,31 +712,41 @@ class Memory:
         Args:
             profile: as in `MemoryConfig`, and so are k1 and b.
             embeddings: drop the vectors that an embedder made, and embed every text with the configuration's. Those
-                that callers gave stay. When embedding fails, `embed_missing` goes on later.
+                that callers gave stay. One text is embedded first, and where that fails nothing is changed.
             progress: told the records that were read so far, of all.
 
         Raises:
             InvalidRequest: a setting is wrong, or none is given, or there is no embedder.
-            Busy, StorageFull, Corrupt, Unavailable: nothing was changed.
+            Busy, StorageFull, Corrupt, Unavailable: nothing was changed. But where the embedder fails (Unavailable)
+                on a later text, the old vectors are gone, and `embed_missing` goes on.
         """
         self._notifier.refuse_inside()
         told = {"profile": profile, "k1": k1, "b": b}
         again = checks.checked_flag(embeddings, "embeddings")
         return reindex_space(self._space, told, progress, embedder=self._embedding.embedder, embeddings=again)
 
-    def embed_missing(self, *, limit: int | None = None, progress: Progress | None = None) -> Embedded:
+    def embed_missing(
+        self,
+        *,
+        limit: int | None = None,
+        dry_run: bool | None = False,
+        progress: Progress | None = None,
+    ) -> Embedded:
         """Embed the facts and documents of this space that have no vector, oldest first, in small transactions.
 
         Args:
             limit: at most as many texts; all when absent.
+            dry_run: only count them; needs no embedder.
             progress: told how many of how many are done.
 
         Raises:
             InvalidRequest: there is no embedder, or another model made the space's vectors.
-            What the embedder raises; what was embedded before is stored, and the same call goes on.
+            Unavailable: the embedder failed; what was embedded before is stored, and the same call goes on.
         """
         self._notifier.refuse_inside()
-        most = None if limit is None else checks.checked_count(limit, "limit", 1, BATCH_MAX)
+        most = None if limit is None else checks.checked_count(limit, "limit", 1, limits.BATCH_MAX)
+        if checks.checked_flag(dry_run, "dry_run"):
+            return Embedded(0, self._space.read(lambda state, _: state.without_vector), dry_run=True)
         return embed_missing(self._space, self._embedding.embedder, most, progress)
 
     def capabilities(self, contract_version: int = 1) -> Capabilities:

@@ -27,7 +27,8 @@ from perdure.log.disk import FULL, overwrite
 from perdure.log.places import checked_path, is_store
 from perdure.log.protocol import Entry, Head, Log, Progress, Read
 from perdure.log.records import BlockRecord, FactRecord, Record, SpaceRecord, decode
-from perdure.model.namespace import Namespace
+from perdure.model.namespace import CONFIGURATION, Namespace
+from perdure.model.stores import Exported
 from perdure.planning.checks import checked_flag
 from perdure.space.folding import fold
 from perdure.space.names import hashed_name
@@ -42,7 +43,7 @@ from perdure.transfer.lines import (
     secret_mark,
 )
 from perdure.transfer.reading import LINE_BYTES_MAX
-from perdure.transfer.reports import Exported, checked_spaces
+from perdure.transfer.reports import checked_spaces
 from perdure.transfer.selecting import read_matching
 from perdure.transfer.writing import lines_of, moment_of, space_line
 
@@ -221,6 +222,7 @@ def _named(log: Log, heads: dict[int, Head]) -> _Cut:
             record = None if entry.data is None else decode(entry.data, space=number, seq=1)
             if isinstance(record, SpaceRecord):
                 found[Namespace(record.principal, record.scope)] = (number, head)
+    found.pop(CONFIGURATION, None)  # where an export goes to, another one may hold
     return _Cut(tuple(found), found)
 
 

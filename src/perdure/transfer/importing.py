@@ -14,12 +14,13 @@ from perdure.errors import Busy, Conflict, ImportFailed, InvalidRequest, Perdure
 from perdure.log.protocol import Log, Progress
 from perdure.log.records import FactRecord, ReceiptRecord
 from perdure.model.namespace import Namespace
+from perdure.model.stores import Imported, Problem
 from perdure.planning.checks import checked_flag
 from perdure.transfer.checking import record_of, space_of
 from perdure.transfer.lines import Header, RecordLine, SpaceEndLine, SpaceLine, TotalLine, secret_mark
 from perdure.transfer.merging import Item
 from perdure.transfer.reading import Read, Refused, read_header, read_lines
-from perdure.transfer.reports import Imported, Problem, checked_space, checked_spaces
+from perdure.transfer.reports import checked_space, checked_spaces
 from perdure.transfer.sections import Judged, Place, Spaces, Stopped, Verdict, Written, find_place
 from perdure.transfer.sources import Rereadable, Source, opened, size_of
 

@@ -1,0 +1,70 @@
+"""What whole stores answer: sizes, health, exports and imports."""
+
+from __future__ import annotations
+
+import msgspec
+
+from perdure.model.namespace import Namespace
+
+
+class StoreStats(msgspec.Struct, frozen=True):
+    """Sizes of a store. `facts` counts live facts and documents of all spaces; `reclaimable_bytes` is about what a
+    purge would give back. `without_vector` counts the facts and units of documents, hidden ones among them, that have
+    no vector: a question by meaning does not find them."""
+
+    backend: str
+    spaces: int
+    facts: int
+    records: int
+    size_bytes: int
+    reclaimable_bytes: int
+    without_vector: int = 0
+
+
+class Health(msgspec.Struct, frozen=True):
+    """Whether a store can be read and written now, as one look at it found.
+
+    `status` is `ok`, or the code of the error that stands in the way (`busy`, `unavailable`, `corrupt`, …);
+    `message` says it in words, and what to do.
+    """
+
+    status: str
+    writable: bool  # a write would get its turn now
+    erasure_pending: bool  # text that was forgotten is still to be cleaned from a file
+    message: str
+
+
+class Exported(msgspec.Struct, frozen=True):
+    """What an export wrote. `facts` counts documents too; `records` every line about a space but its first
+    and last."""
+
+    spaces: int
+    facts: int
+    records: int
+    size_bytes: int
+
+
+class Problem(msgspec.Struct, frozen=True):
+    """A line that cannot be imported, counted from 1, and why. The reason holds none of the file's text."""
+
+    line: int
+    reason: str
+
+
+class Imported(msgspec.Struct, frozen=True):
+    """What an import did, or, in a dry run, would do.
+
+    `created`, `existing` and `skipped` count lines about a space: stored now, there before, and left out.
+    `facts` counts the facts and documents among those created. `foreign_receipts` counts the answers under
+    idempotency keys that no key of this store leads to, since another secret made them: they are kept for
+    the next export and answer nobody here. `spaces` are named as in the file, in its order.
+    """
+
+    created: int
+    existing: int
+    skipped: int
+    facts: int
+    spaces: tuple[Namespace, ...]
+    problems: tuple[Problem, ...]
+    foreign_receipts: int = 0
+    dry_run: bool = False
