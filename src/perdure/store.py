@@ -221,10 +221,14 @@ class Store:
         """Return the names of all spaces that hold records, sorted."""
         return sorted(self._namespaces(), key=lambda name: (name.principal, name.scope))
 
-    def stats(self) -> StoreStats:
-        """Return the store's sizes. Loads every space once."""
+    def stats(self, *, spaces: Collection[Namespace] | None = None) -> StoreStats:
+        """Return the store's sizes. Loads every space once.
+
+        Args:
+            spaces: count these alone; their shares of the files are not known, so those sizes are None then.
+        """
         facts = records = without = 0
-        names = self._namespaces()
+        names = [name for name in self._namespaces() if spaces is None or name in spaces]
         for name in names:
             space = self._registry.space(name, _settings(MemoryConfig()))
             count, seq, missing = space.read(
@@ -232,8 +236,9 @@ class Store:
             )
             facts, records, without = facts + count, records + seq, without + missing
         log = self.log
-        sizes = log.size_bytes(), log.reclaimable_bytes()
-        return StoreStats(log.name, len(names), facts, records, *sizes, without)
+        size = log.size_bytes() if spaces is None else None
+        reclaimable = log.reclaimable_bytes() if spaces is None else None
+        return StoreStats(log.name, len(names), facts, records, size, reclaimable, without)
 
     def export(
         self,

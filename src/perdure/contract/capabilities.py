@@ -5,33 +5,12 @@ from __future__ import annotations
 import msgspec
 
 from perdure.base.text import shown_number
+from perdure.contract.operations import OPERATIONS as CONTRACT
 from perdure.errors import InvalidRequest
 
 CONTRACT_VERSION = 1
 PROFILE = "temporal-memory-v1"
-OPERATIONS = (
-    "annotate",
-    "applyForgetting",
-    "capabilities",
-    "changes",
-    "consolidate",
-    "correct",
-    "diff",
-    "end",
-    "explain",
-    "forget",
-    "get",
-    "history",
-    "list",
-    "merge",
-    "recall",
-    "recordUse",
-    "remember",
-    "restore",
-    "retract",
-    "trace",
-    "unblock",
-)
+OPERATIONS = tuple(sorted(one.name for one in CONTRACT.values() if one.group == "memory"))
 
 
 class Features(msgspec.Struct, frozen=True, rename="camel", kw_only=True):

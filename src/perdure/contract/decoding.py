@@ -23,7 +23,7 @@ _WORDS = {
     "null": "null",
 }
 _EXPECTED = re.compile(r"Expected `([^`]+)`, got `([^`]+)`(?: - at `(.+)`)?")
-_UNKNOWN = re.compile(r"Object contains unknown field `(.*)`(?: - at `(.+)`)?", re.S)
+_UNKNOWN = re.compile(r"Object contains unknown field `(.*?)`(?: - at `(\$[^`]*)`)?", re.S)
 _MISSING = re.compile(r"Object missing required field `([^`]+)`(?: - at `(.+)`)?")
 _VALUE = re.compile(r"Invalid value '(.*)' - at `(.+)`", re.S)
 

@@ -506,8 +506,8 @@ class StatsReply(Reply, frozen=True):
     spaces: int
     facts: int
     records: int
-    size_bytes: int
-    reclaimable_bytes: int
+    size_bytes: int | None
+    reclaimable_bytes: int | None
     without_vector: int
 
 

@@ -118,6 +118,23 @@ class Request(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_
         return f"<{type(self).__name__} of {', '.join(told) or 'nothing'}>"
 
 
+def told(request: Request) -> dict[str, Any]:
+    """Return the fields that are given, by their names in Python; what is nested as plain objects, but a scope."""
+    return {
+        name: _plain(value)
+        for name in request.__struct_fields__
+        if (value := getattr(request, name)) is not None
+    }
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Request):
+        return value if isinstance(value, ForgetScope) else told(value)
+    if isinstance(value, list) and any(isinstance(one, Request) for one in value):
+        return [_plain(one) for one in value]
+    return value
+
+
 class SourceInput(Request, frozen=True, kw_only=True):
     """Where a fact comes from."""
 
@@ -335,6 +352,12 @@ class Retract(Request, frozen=True, kw_only=True):
 
 class ForgetScope(Request, frozen=True, kw_only=True, tag_field="kind"):
     """Which facts a forget means: exactly one kind of scope."""
+
+    @property
+    def keyword(self) -> str:
+        """Its name among the arguments of `Memory.forget`."""
+        kind = str(self.__struct_config__.tag)
+        return {"ingestedBefore": "ingested_before", "eventBefore": "event_before"}.get(kind, kind)
 
 
 class IdsScope(ForgetScope, frozen=True, kw_only=True, tag="ids"):

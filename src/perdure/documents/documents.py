@@ -10,6 +10,8 @@ import msgspec
 from perdure.base.canonical import checked_text
 from perdure.base.ids import checked_id
 from perdure.contract import limits
+from perdure.contract.decoding import decode_request, operation_of
+from perdure.documents.calling import answer
 from perdure.documents.index import DocumentIndex
 from perdure.documents.putting import checked_version, content_of, plan_delete, plan_put
 from perdure.documents.reading import Reading
@@ -216,6 +218,10 @@ class Documents:
         )
         after = None if cursor is None else checked_text(cursor, field="cursor")
         return self._reading.list(_checked_filter(filter), size, after)
+
+    def call(self, op: str, request: Mapping[str, Any]) -> dict[str, Any]:
+        """Carry out an operation of the contract on documents, as `Memory.call` does on facts."""
+        return answer(self, decode_request(operation_of(op, "documents"), request))
 
 
 def _at_version(wanted: int | None) -> bytes:

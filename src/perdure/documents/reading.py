@@ -15,13 +15,12 @@ from perdure.model.replies import Page
 from perdure.policies.recency import NoRecency
 from perdure.policies.relevance import ScoreOrder
 from perdure.search.cursors import CursorCodec
-from perdure.search.eligibility import numbers_in, spend_work
+from perdure.search.eligibility import numbers_in, spend_on_filter
 from perdure.search.hydration import metadata_of
 from perdure.search.pipeline import rank
 from perdure.search.query import OPEN, Budget, Question, Scope, Weighing
 from perdure.search.semantic import check_vector
 from perdure.space.facts import FactReader
-from perdure.space.filtering import rows_visited
 from perdure.space.idmap import id_digest, id_hash
 from perdure.space.preparing import units_of
 from perdure.space.space import Space
@@ -66,7 +65,7 @@ class Reading:
         def work(state: SpaceState, reader: FactReader) -> Page[Document]:
             scope = _scope(filter_)
             if filter_ is not None:
-                spend_work(self._budget.work, rows_visited(state, filter_))
+                spend_on_filter(self._budget, state, filter_)
             numbers = state.numbers() if scope.is_open else list(numbers_in(state, scope, self._secret))
             codec = self._codec(state, filter_)
             after = None if cursor is None else self._id_at(state, reader, codec.decode(cursor))

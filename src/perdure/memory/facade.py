@@ -14,6 +14,7 @@ from perdure.base.ids import checked_id
 from perdure.base.instants import Instant, find_millis, to_millis
 from perdure.contract import limits
 from perdure.contract.capabilities import Capabilities, capabilities
+from perdure.contract.decoding import decode_request, operation_of
 from perdure.errors import InvalidRequest, NotFound
 from perdure.log.protocol import Progress
 from perdure.memory.asking import (
@@ -24,6 +25,7 @@ from perdure.memory.asking import (
     checked_scope,
     checked_times,
 )
+from perdure.memory.calling import answer
 from perdure.memory.changing import (
     UNSET,
     Correction,
@@ -759,6 +761,19 @@ class Memory:
             dimension=dimension or told or (None if embedder is None else embedder.dimension),
             model=None if embedder is None else embedder.model,
         )
+
+    def call(self, op: str, request: Mapping[str, Any]) -> dict[str, Any]:
+        """Carry out an operation of the contract: a request and a reply of plain JSON, as on every surface.
+
+        Args:
+            op: the operation's name on the wire, such as "remember" or "applyForgetting".
+            request: its fields in camelCase; null is the same as absence.
+
+        Raises:
+            NotFound: there is no such operation of memories.
+            InvalidRequest: an unknown, missing or malformed field. What the operation's method raises.
+        """
+        return answer(self, decode_request(operation_of(op, "memory"), request))
 
     def close(self) -> None:
         """Close the store if this memory opened it. Idempotent."""

@@ -16,8 +16,8 @@ class StoreStats(msgspec.Struct, frozen=True):
     spaces: int
     facts: int
     records: int
-    size_bytes: int
-    reclaimable_bytes: int
+    size_bytes: int | None
+    reclaimable_bytes: int | None
     without_vector: int = 0
 
 
