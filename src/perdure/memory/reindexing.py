@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import Any
 
-from perdure.embedders.protocol import Embedder, checked_vectors
-from perdure.errors import InvalidRequest
+from perdure.embedders.protocol import Embedder, Vectors, checked_vectors
+from perdure.errors import InvalidRequest, PerdureError, Unavailable
 from perdure.log.protocol import Progress
 from perdure.memory.config import MemoryConfig
 from perdure.model.replies import Embedded, Reindexed
@@ -34,6 +35,8 @@ def reindex_space(
 
     Raises:
         InvalidRequest: a setting is wrong, or nothing is asked for, or there is no embedder.
+        Unavailable: the embedder failed. Nothing was changed if it did so on the first text; once the rewriting is
+            done, what could not be embedded has no vector, and `embed_missing` goes on.
     """
     checked = {
         name: MemoryConfig.PARAMETERS[name].checked(value, field=name)
@@ -46,7 +49,7 @@ def reindex_space(
         )
     if embeddings:
         needed = _needed(embedder)
-        space.read(lambda state, _: _refuse_told(state, needed))
+        _try(space, needed)
     done = reindex(space, checked, progress, drop_vectors=embeddings)
     embedded = embed_missing(space, embedder, None, progress).embedded if embeddings else 0
     return Reindexed(*done.settings, changed=done.changed, pending=done.pending, embedded=embedded)
@@ -59,31 +62,47 @@ def embed_missing(
 
     Raises:
         InvalidRequest: there is no embedder, or the space's vectors are another model's.
-        What the embedder raises; what was embedded before is stored.
+        Unavailable: the embedder failed; `__cause__` has its own error. What was embedded before is stored.
     """
     wanted = _needed(embedder)
     space.read(lambda state, _: _refuse_others(state, wanted))
     done = without = 0
     after = -1
-    total = space.read(lambda state, _: _missing_count(state))
+    total = space.read(lambda state, _: state.without_vector)
     while limit is None or done < limit:
         size = BATCH if limit is None else min(BATCH, limit - done)
         units = space.read(lambda state, reader: _missing(state, reader, after, size))  # noqa: B023 - at once
         if not units:
             break
         after = units[-1][0] + units[-1][1]
-        found = checked_vectors(
-            wanted.embed_documents([text for _, _, text in units]),
-            count=len(units),
-            dimension=wanted.dimension,
-            model=wanted.model,
-        )
+        found = _embedded(wanted, [text for _, _, text in units])
         vectors = [row.astype("<f4").tobytes() if row.any() else b"" for row in found]
         done += space.write(lambda draft: _plan(draft, units, vectors, wanted.model))  # noqa: B023 - at once
         without += vectors.count(b"")
         if progress is not None:
             progress(min(done + without, total), total)
-    return Embedded(done, space.read(lambda state, _: _missing_count(state)))
+    return Embedded(done, space.read(lambda state, _: state.without_vector))
+
+
+def _try(space: Space, embedder: Embedder) -> None:
+    """Raise what embedding the whole space would raise at once, by embedding its first text, and change nothing."""
+    space.read(lambda state, _: _refuse_told(state, embedder))
+    first = space.read(lambda state, reader: _units(state, reader, _first_row(state)))
+    if first:
+        _embedded(embedder, [text for _, _, text in first])
+
+
+def _embedded(embedder: Embedder, texts: list[str]) -> Vectors:
+    try:
+        found = embedder.embed_documents(texts)
+    except PerdureError:
+        raise
+    except Exception as error:  # an embedder of anybody's may raise anything
+        raise Unavailable(
+            f"the embedder {embedder.model!r} failed with {type(error).__name__}: mend it, and ask again",
+            field="embedder",
+        ) from error
+    return checked_vectors(found, count=len(texts), dimension=embedder.dimension, model=embedder.model)
 
 
 def _refuse_told(state: SpaceState, embedder: Embedder) -> None:
@@ -110,10 +129,6 @@ def _needed(embedder: Embedder | None) -> Embedder:
     return embedder
 
 
-def _missing_count(state: SpaceState) -> int:
-    return sum(1 for number, seq in zip(state.presence, state.vector_seqs, strict=True) if number and not seq)
-
-
 def _missing(state: SpaceState, reader: FactReader, after: int, size: int) -> list[Unit]:
     rows: list[int] = []
     for row in range(after + 1, state.next_number):
@@ -121,6 +136,14 @@ def _missing(state: SpaceState, reader: FactReader, after: int, size: int) -> li
             rows.append(row)
             if len(rows) == size:
                 break
+    return _units(state, reader, rows)
+
+
+def _first_row(state: SpaceState) -> list[int]:
+    return [*islice((row for row in range(state.next_number) if state.presence[row]), 1)]
+
+
+def _units(state: SpaceState, reader: FactReader, rows: list[int]) -> list[Unit]:
     owners = [state.unit_owner.get(row, row) for row in rows]
     records = reader.get_many(state, owners)
     return [

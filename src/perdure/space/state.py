@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
 from pyroaring import BitMap
 
 from perdure.errors import Unavailable
@@ -274,6 +275,12 @@ class SpaceState:
     def fact_count(self) -> int:
         """How many facts and documents are live."""
         return self.presence.count(LIVE) - sum(c - 1 for n, c in self.unit_counts.items() if self.is_live(n))
+
+    @property
+    def without_vector(self) -> int:
+        """How many facts and units of documents have no vector, hidden ones among them."""
+        is_there = np.array(self.presence) != DEAD
+        return int(np.count_nonzero(is_there & (np.array(self.vector_seqs) == 0)))
 
 
 def new_state(settings: SpaceRecord) -> SpaceState:

@@ -10,6 +10,7 @@ import pytest
 from perdure import MemoryConfig
 from perdure.embedders import HashingEmbedder, StaticEmbedder
 from perdure.errors import Conflict, InvalidRequest, Unavailable
+from perdure.model.replies import Embedded
 
 STATIC = MemoryConfig(embedder="static")
 
@@ -161,6 +162,62 @@ def test_a_reindexing_that_is_refused_leaves_every_vector_where_it_was(store):
     with pytest.raises(InvalidRequest, match="256"):
         other.reindex(embeddings=True)
     assert len(memory.recall("puppy", mode="semantic")) == 3
+
+
+class Failing(Moody):
+    """An embedder that fails on its n-th call, in a way of its own or with a wrong answer."""
+
+    def __init__(self, at, answer):
+        super().__init__("failing.v1")
+        self.at, self.answer = at, answer
+
+    def embed_documents(self, texts):
+        self.at -= 1
+        if self.at:
+            return super().embed_documents(texts)
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer(len(texts))
+
+
+@pytest.mark.parametrize(
+    ("answer", "cause"),
+    [
+        (KeyError("people's text"), KeyError),
+        (Unavailable("the endpoint is down"), type(None)),
+        (lambda count: np.ones((count, 3)), type(None)),
+        (lambda count: np.full((count, 64), np.nan), type(None)),
+        (lambda count: [["a"]] * count, type(None)),
+    ],
+)
+def test_an_embedder_that_does_not_work_is_found_out_before_any_vector_is_dropped(store, answer, cause):
+    memory = told(store.memory(config=STATIC))
+    before = memory.recall("puppy", mode="semantic")
+    bad = store.memory(config=MemoryConfig(embedder=Failing(1, answer)))
+    with pytest.raises(Unavailable) as caught:
+        bad.reindex(embeddings=True, b=0.1)
+    assert isinstance(caught.value.__cause__, cause)
+    assert "people's text" not in str(caught.value)
+    assert memory.recall("puppy", mode="semantic") == before
+    assert memory.embed_missing().missing == 0
+
+
+def test_an_embedder_that_fails_later_leaves_what_embed_missing_completes(store):
+    memory = told(store.memory(config=STATIC))
+    flaky = store.memory(config=MemoryConfig(embedder=Failing(2, KeyError())))
+    with pytest.raises(Unavailable, match="KeyError"):
+        flaky.reindex(embeddings=True)
+    assert flaky.recall("puppy", mode="semantic") == []
+    assert [hit.id for hit in flaky.recall("puppy", mode="lexical")] == ["puppy"]
+    assert flaky.embed_missing() == Embedded(2, 0)
+    assert flaky.recall("puppy", mode="semantic", k=1)[0].id == "puppy"
+    with pytest.raises(InvalidRequest, match="64"):
+        memory.recall("puppy")
+
+
+def test_an_empty_memory_is_reindexed_by_an_embedder_that_was_never_asked(store):
+    memory = store.memory(config=MemoryConfig(embedder=Failing(1, KeyError())))
+    assert memory.reindex(embeddings=True).embedded == 0
 
 
 def test_given_vectors_alone_refuse_an_embedder_of_another_dimension_before_anything_is_done(store):
