@@ -57,10 +57,12 @@ class QueryLimit(InvalidRequest):
     code = "query_limit"
     status = 422
 
-    def __init__(self, resource: str, limit: int) -> None:
+    NARROW = "narrow it by subject, entity, tags or filter, or "
+
+    def __init__(self, resource: str, limit: int, *, advice: str = NARROW) -> None:
         super().__init__(
-            f"the request needs more than its budget of {limit} {resource}; narrow it by subject, entity, "
-            f"tags or filter, or raise limits.{resource} in the configuration",
+            f"the request needs more than its budget of {limit} {resource}; {advice}raise limits.{resource} in the "
+            "configuration",
             field=resource,
             resource=resource,
             limit=limit,

@@ -18,7 +18,7 @@ from perdure.model.hit import Explanation, Hit
 from perdure.model.replies import Change, Changes, Page
 from perdure.model.trace import Diff, Trace
 from perdure.search.cursors import CursorCodec
-from perdure.search.eligibility import spend_work
+from perdure.search.eligibility import spend_on_filter
 from perdure.search.explain import Explainer
 from perdure.search.hydration import View, with_unit_texts
 from perdure.search.pipeline import find, rank, rank_candidates
@@ -26,7 +26,6 @@ from perdure.search.query import Question, Scope
 from perdure.search.semantic import check_vector
 from perdure.search.standing import is_known
 from perdure.space.facts import FactReader
-from perdure.space.filtering import rows_visited
 from perdure.space.space import Space
 from perdure.space.state import SpaceState
 from perdure.temporal.links import component
@@ -125,10 +124,10 @@ class Reading:
     def list(self, listing: Listing) -> Page[Fact]:
         def work(state: SpaceState, reader: FactReader) -> Page[Fact]:
             now, name = self._space.now(state), self._space.namespace.key()
-            looked_at = state.next_number  # each row once
+            budget, rows = self._asking.budget, state.next_number
+            budget.spend(rows)  # each row once
             if listing.scope.filter is not None:
-                looked_at += rows_visited(state, listing.scope.filter)
-            spend_work(self._asking.budget.work, looked_at)
+                spend_on_filter(budget, state, listing.scope.filter, looked_at=rows)
             return list_facts(state, reader, listing, now=now, secret=self._secret, namespace=name)
 
         return self._space.read(work)

@@ -10,13 +10,15 @@ from numpy.typing import NDArray
 from pyroaring import BitMap
 
 from perdure.errors import QueryLimit
-from perdure.search.query import OPEN, Question, Scope
+from perdure.filters.grammar import Filter
+from perdure.search.query import OPEN, Budget, Question, Scope
 from perdure.search.standing import column, known_columns
 from perdure.space.filtering import numbers_matching, rows_visited
 from perdure.space.state import SpaceState
 from perdure.temporal.status import during_mask, history_mask
 
 Times = tuple[Any, Any, Any]
+FEWER_CONDITIONS = "each condition of the filter but equality of a top-level key looks at every fact: use equality where it will do, or "
 ROWS_MAX = 2_000  # below, rows are walked one by one; above, a mask over all rows is faster (measured)
 
 
@@ -91,7 +93,7 @@ def _narrowed(
     if scope.is_open and known_at is None:
         return None, None
     if scope.filter is not None:
-        spend_work(question.budget.work, rows_visited(state, scope.filter))
+        spend_on_filter(question.budget, state, scope.filter)
     key = ("narrowed", known_at, scope.key())
     kept = state.kept.get(key)
     if kept is None:
@@ -100,6 +102,8 @@ def _narrowed(
     rows, mask = kept
     if mask is not None:
         _spend(question, len(mask))
+    if rows is not None:
+        question.budget.keep(len(rows) * rows.itemsize)
     return rows, mask
 
 
@@ -152,15 +156,13 @@ def _unit_rows(state: SpaceState, numbers: BitMap) -> array[int]:
 
 
 def _spend(question: Question, rows: int) -> None:
-    if rows > question.budget.bytes:
-        raise QueryLimit("bytes", question.budget.bytes)
-    spend_work(question.budget.work, rows)
+    question.budget.keep(rows)
+    question.budget.spend(rows, QueryLimit.NARROW)
 
 
-def spend_work(work_max: int, rows: int) -> None:
-    """Raise QueryLimit where looking at as many rows takes more than the budget's work."""
-    if rows > work_max:
-        raise QueryLimit("work", work_max)
+def spend_on_filter(budget: Budget, state: SpaceState, tree: Filter, *, looked_at: int = 0) -> None:
+    """Raise QueryLimit where deciding a filter, after looking at as many rows, takes more than the budget's work."""
+    budget.spend(looked_at + rows_visited(state, tree), FEWER_CONDITIONS)
 
 
 def is_filtered(state: SpaceState, number: int, scope: Scope, secret: bytes) -> tuple[str, ...]:

@@ -57,10 +57,18 @@ class Budget(msgspec.Struct, frozen=True):
     frontier: int
     bytes: int
 
-    def spend(self, units: int) -> None:
-        """Raise QueryLimit when so many units of work are more than there are."""
+    def spend(self, units: int, advice: str = "") -> None:
+        """Raise QueryLimit when so many units of work are more than there are.
+
+        `advice`: what helps beside a larger budget, ending in "or ".
+        """
         if units > self.work:
-            raise QueryLimit("work", self.work)
+            raise QueryLimit("work", self.work, advice=advice)
+
+    def keep(self, size: int) -> None:
+        """Raise QueryLimit when so many bytes of eligible ids are more than there may be."""
+        if size > self.bytes:
+            raise QueryLimit("bytes", self.bytes)
 
 
 class Question(msgspec.Struct, frozen=True):

@@ -17,6 +17,8 @@ ASKING: dict[str, dict[str, Any]] = {
     "by both with context": {"embedding": [1.0, 0.5], "context": True},
     "with a scope": {"subject": "s"},
     "with a filter": {"filter": {"n": {"$gte": 3}}},
+    "with a tag": {"tags": ["t"]},
+    "pinned": {"pinned": True},
     "as known then": {"known_at": 105},
     "of the past": {"history": "historical"},
     "during an interval": {"valid_during": (0, 50)},
@@ -45,6 +47,8 @@ def store():
                 id=f"f{number}",
                 subject=("s", None, "o")[number % 3],
                 metadata={"n": number},
+                tags=["t"] if number % 3 else None,
+                pinned=number < 7,
                 valid_to=(None, 40)[number % 5 == 0],
                 embedding=[1.0, number / 10],
                 source={"uri": "u", "position": number},
@@ -84,6 +88,37 @@ def test_what_has_to_be_kept_of_the_rows_is_bounded_too(store, asking):
         found = refusal(lambda memory=memory: memory.recall("boat red", **options), whole)
         assert (found is not None) == (size < FACTS)
         assert found is None or found.details["resource"] == "bytes"
+
+
+@pytest.mark.parametrize("asking", ["with a scope", "with a filter", "with a tag", "pinned"])
+@pytest.mark.parametrize("mode", ["lexical", "semantic"])
+def test_each_id_that_a_scope_leaves_takes_four_bytes(store, asking, mode):
+    asked = {
+        "k": 1,
+        **ASKING[asking],
+        **({"mode": mode, "embedding": [1.0, 0.5]} if mode == "semantic" else {}),
+    }
+    whole = store.memory().recall("boat red", **asked)
+    size = 4 * store.memory().list(**ASKING[asking]).total
+    assert 0 < size < 4 * FACTS
+    for limit in (1, size - 1, size):
+        memory = store.memory(config=MemoryConfig(limits=Limits(bytes=limit)))
+        found = refusal(lambda memory=memory: memory.recall("boat red", **asked), whole)
+        assert (found is not None) == (limit < size)
+        assert found is None or found.details == {"resource": "bytes", "limit": limit}
+
+
+def test_a_refusal_says_what_would_help(store):
+    memory = store.memory(config=MemoryConfig(limits=Limits(work=FACTS - 1)))
+    with pytest.raises(QueryLimit, match=r"equality of a top-level key.*raise limits\.work"):
+        memory.recall("boat red", filter={"n": {"$gte": 3}})
+    with pytest.raises(QueryLimit, match=r"equality of a top-level key"):
+        store.memory(config=MemoryConfig(limits=Limits(work=FACTS))).list(filter={"n": {"$gte": 3}})
+    with pytest.raises(QueryLimit, match=r"; raise limits\.work"):
+        memory.list()
+    with pytest.raises(QueryLimit, match=r"narrow it by subject"):
+        memory.recall("boat red")
+    assert memory.recall("boat red", filter={"n": 3})[0].id == "f3"
 
 
 @pytest.mark.parametrize("call", ["list", "diff"])
