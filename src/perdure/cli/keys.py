@@ -1,0 +1,182 @@
+"""Commands about the keys of the server: keys create, keys list, keys revoke."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from perdure.cli import options as o
+from perdure.cli.arguments import HELP
+from perdure.cli.failures import Failed
+from perdure.cli.screen import Screen, print_json
+from perdure.cli.session import EPHEMERAL, Session, command
+from perdure.errors import InvalidRequest, InvalidTenant
+
+if TYPE_CHECKING:
+    from perdure.contract.operations import Role
+    from perdure.server.keys import Key
+
+ABOUT = """Make, show and end the keys of a server (perdure serve).
+
+A key is for one tenant of the store, and may be for one principal (--principal) and one scope (--scope) alone:
+then it reaches nothing else. The store keeps a digest of it, never the key."""
+OPEN = "(any)"  # how people see what a key leaves to each request
+EMPTY = "(default)"  # how people see the empty name
+NEVER = "-"
+
+TenantOption = Annotated[
+    str | None,
+    typer.Option("--tenant", metavar="NAME", help="Which tenant; without it the one that is called default."),
+]
+RoleOption = Annotated[
+    str | None,
+    typer.Option(
+        "--role", metavar="ROLE", help="read, write (the default), or admin, who may purge and export too."
+    ),
+]
+
+
+def add_to(app: typer.Typer) -> None:
+    keys = typer.Typer(help=ABOUT, context_settings={"help_option_names": list(HELP)})
+    keys.callback(invoke_without_command=True)(_show_help)
+    for name, function in (("create", create), ("list", list_keys), ("revoke", revoke)):
+        command(keys, name)(function)
+    app.add_typer(keys, name="keys")
+
+
+def create(
+    session: Session,
+    *,
+    tenant: TenantOption = None,
+    role: RoleOption = None,
+    read_only: Annotated[bool, typer.Option("--read-only", help="As --role read.")] = False,
+    expires: Annotated[
+        str | None,
+        typer.Option("--expires", metavar=o.TIME, help="Valid until then; without it until revoked."),
+    ] = None,
+) -> None:
+    """Make a key and print it, once: nobody can show it again.
+
+    Another tenant than default makes a new store a root of tenants, each with a store of its own.
+    """
+    from perdure.base.clock import SystemClock, checked_now  # noqa: PLC0415
+    from perdure.server.keys import DEFAULT_TENANT, Grant, Keyring, check_grant  # noqa: PLC0415 - help must not wait
+    from perdure.server.tenants import admit  # noqa: PLC0415
+
+    directory = _directory(session)
+    clock = SystemClock()
+    grant = Grant(
+        tenant=DEFAULT_TENANT if tenant is None else tenant,
+        principal=session.principal,
+        scope=session.scope,
+        role=_role(role, read_only=read_only),
+        expires_at=o.instant(expires, "expires"),
+    )
+    try:
+        check_grant(grant, checked_now(clock))
+    except InvalidTenant as error:  # a wrong value, as any other on a command line
+        raise InvalidRequest(error.message, field="tenant") from error
+    admit(directory, grant.tenant)
+    with Keyring(directory, clock=clock) as keyring:
+        key, told = keyring.create(grant)
+    if session.as_json:
+        print_json({"key": told, "created": _object(key)})
+        return
+    screen = Screen()
+    screen.line(told)
+    screen.line()
+    screen.line("This is the key. Keep it now: it is not shown again.")
+    screen.fields(_fields(key).items())
+
+
+def list_keys(session: Session, *, tenant: TenantOption = None) -> None:
+    """Show the keys, also those that are revoked or past their time; never the keys themselves.
+
+    With --tenant, --principal or --scope only those that are fixed to it.
+    """
+    from perdure.server.keys import Keyring  # noqa: PLC0415 - help must not wait for it
+
+    with Keyring(_directory(session)) as keyring:
+        keys = keyring.keys()
+    for field, wanted in (("tenant", tenant), ("principal", session.principal), ("scope", session.scope)):
+        keys = [key for key in keys if wanted is None or getattr(key, field) == wanted]
+    if session.as_json:
+        print_json({"keys": [_object(key) for key in keys]})
+        return
+    # The names come last: they may be long, and of any script.
+    headers = ["id", "tenant", "role", "created", "expires", "revoked", "scope", "principal"]
+    rows = [_fields(key) for key in keys]
+    Screen().table(headers, [[row[name] for name in headers] for row in rows])
+
+
+def revoke(
+    session: Session,
+    id: Annotated[str, typer.Argument(metavar="ID", help="The key's id, as keys list shows it.")],  # noqa: A002
+) -> None:
+    """End a key: a server refuses it from the next request on. It cannot be undone."""
+    from perdure.server.keys import Keyring  # noqa: PLC0415 - help must not wait for it
+
+    with Keyring(_directory(session)) as keyring:
+        key = keyring.revoke(id)
+    if session.as_json:
+        print_json({"revoked": _object(key)})
+    else:
+        Screen().line(f"The key {key.id} is revoked.")
+
+
+def _directory(session: Session) -> Path:
+    if session.place == EPHEMERAL:
+        raise Failed("an ephemeral store has no keys: perdure serve prints its token when it starts")
+    from perdure.log.places import checked_path  # noqa: PLC0415 - help must not wait for it
+
+    return checked_path(session.place, "store")
+
+
+def _role(told: str | None, *, read_only: bool) -> Role:
+    from perdure.contract.operations import ROLES  # noqa: PLC0415 - help must not wait for it
+
+    if read_only and told not in (None, "read"):
+        raise InvalidRequest("--read-only is --role read: give one of them", field="role")
+    wanted = "read" if read_only else told or "write"
+    for role in ROLES:
+        if role == wanted:
+            return role
+    raise InvalidRequest(f"role must be one of {', '.join(ROLES)}", field="role")
+
+
+def _object(key: Key) -> dict[str, Any]:
+    return {
+        "id": key.id,
+        "tenant": key.tenant,
+        "principal": key.principal,
+        "scope": key.scope,
+        "role": key.role,
+        "createdAt": key.created_at,
+        "expiresAt": key.expires_at,
+        "revokedAt": key.revoked_at,
+    }
+
+
+def _fields(key: Key) -> dict[str, str]:
+    return {
+        "id": key.id,
+        "tenant": key.tenant,
+        "role": key.role,
+        "created": _moment(key.created_at),
+        "expires": _moment(key.expires_at),
+        "revoked": _moment(key.revoked_at),
+        "scope": _name(key.scope),
+        "principal": _name(key.principal),
+    }
+
+
+def _moment(millis: int | None) -> str:
+    from perdure.base.instants import to_iso  # noqa: PLC0415 - help must not wait for it
+
+    return NEVER if millis is None else to_iso(millis // 1000 * 1000)
+
+
+def _name(name: str | None) -> str:
+    return OPEN if name is None else name or EMPTY

@@ -1,0 +1,1 @@
+"""The HTTP server: keys, tenants, and the routes of the contract."""

@@ -1,0 +1,272 @@
+"""What a key allows: decisions about tenants, spaces and operations, without any input or output.
+
+Headers narrow what the key fixes and never widen it. What the key does not reach is refused in one text, whether
+or not it exists.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from perdure.base.ids import refuse_control
+from perdure.contract.operations import ROLES, Operation, Role
+from perdure.errors import Forbidden, InvalidRequest, InvalidTenant
+from perdure.model.namespace import NAME_BYTES_MAX, Namespace, checked_namespace
+from perdure.server.keys import DEFAULT_TENANT, checked_tenant
+
+TENANT_HEADER = "Perdure-Tenant"
+PRINCIPAL_HEADER = "Perdure-Principal"
+SCOPE_HEADER = "Perdure-Scope"
+FORBIDDEN = "the key does not allow this tenant, principal or scope"
+WHOLE_STORE = "the key is for a part of the store, and this is about all of it"
+
+# Visible ASCII, but no comma, by which proxies join headers that are sent twice.
+_ENCODED = re.compile(rb"(?:[!-$&-+\--~]|%[0-9A-Fa-f]{2})*")
+_ESCAPE = re.compile(rb"%([0-9A-Fa-f]{2})")
+_OF_SPACES = frozenset({"recall", "export", "import", "erase"})
+_OF_THE_STORE = frozenset({"verify", "purge"})
+_READERS = frozenset({"verify", "export"})  # admins' operations that make no store
+
+
+@dataclass(frozen=True)
+class Access:
+    """What a request may do. A tenant, principal or scope of None is chosen by the request.
+
+    Without a key (`key_id` None: the server has none) nothing is fixed.
+    """
+
+    tenant: str | None
+    principal: str | None = field(repr=False)
+    scope: str | None = field(repr=False)
+    role: Role
+    key_id: str | None
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether every space of the tenant is within reach."""
+        return self.principal is None and self.scope is None
+
+    def sees(self, name: Namespace) -> bool:
+        """Whether a space is within reach."""
+        return self.principal in (None, name.principal) and self.scope in (None, name.scope)
+
+
+@dataclass(frozen=True)
+class Told:
+    """What the headers of a request say, decoded; None where a header is absent."""
+
+    tenant: str | None = None
+    principal: str | None = field(default=None, repr=False)
+    scope: str | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True)
+class Allowed:
+    """Where an allowed request goes, and how far its key reaches there."""
+
+    tenant: str
+    namespace: Namespace = field(repr=False)
+    access: Access
+
+
+def read_headers(headers: Iterable[tuple[bytes, bytes]]) -> Told:
+    """Return what the three headers of a request say; others are left alone.
+
+    Raises:
+        InvalidRequest, InvalidTenant: one is sent twice, or is no percent-encoded UTF-8, or no name.
+    """
+    found: dict[str, bytes] = {}
+    for raw, value in headers:
+        name = _NAMES.get(raw.lower())
+        if name is None:
+            continue
+        if name in found:
+            raise _malformed(name, "is sent twice; send it once")
+        found[name] = value
+    return Told(
+        _find_tenant(found.get(TENANT_HEADER)),
+        _find_name(found.get(PRINCIPAL_HEADER), PRINCIPAL_HEADER),
+        _find_name(found.get(SCOPE_HEADER), SCOPE_HEADER),
+    )
+
+
+def decoded(value: bytes, header: str) -> str:
+    """Return the text that a header's value spells as percent-encoded UTF-8.
+
+    Letters, digits and other visible ASCII stand for themselves, but `%` and the comma; `+` is no space.
+
+    Raises:
+        InvalidRequest: (field: the header; InvalidTenant for the tenant's) any other character or escape, or
+            bytes that are no UTF-8. The message does not repeat the value.
+    """
+    if len(value) > 3 * NAME_BYTES_MAX:
+        raise _malformed(
+            header, f"takes {len(value)} bytes; at most {NAME_BYTES_MAX} percent-encoded ones are allowed"
+        )
+    if not _ENCODED.fullmatch(value):
+        raise _malformed(
+            header, "must be percent-encoded UTF-8: encode each space, comma, % and what is no ASCII"
+        )
+    plain = _ESCAPE.sub(lambda escape: bytes.fromhex(escape[1].decode("ascii")), value)
+    try:
+        return plain.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise _malformed(header, f"is no UTF-8 at byte {error.start + 1} of what it encodes") from None
+
+
+def allow(
+    access: Access,
+    told: Told,
+    operation: Operation,
+    request: Mapping[str, Any],
+    *,
+    default_principal: str | None = None,
+) -> Allowed:
+    """Return where a request goes, or refuse it.
+
+    Args:
+        access: what its key allows.
+        told: what its headers say.
+        request: its fields as they were sent; wrong ones are left to the operation, which refuses them.
+        default_principal: whose memory it is where neither key nor header says; without a key that is the
+            principal of no name.
+
+    Raises:
+        Forbidden: the role is too small, or it names what the key does not reach.
+        InvalidTenant, InvalidRequest: a name is malformed, or nobody told a principal.
+    """
+    check_role(access, operation, request)
+    allowed = place(access, told, default_principal=default_principal, needed=operation.group != "store")
+    check_spaces(allowed, operation, request)
+    return allowed
+
+
+def place(
+    access: Access, told: Told, *, default_principal: str | None = None, needed: bool = True
+) -> Allowed:
+    """Return the tenant and space of a request that names no other ones; a store-wide one needs no principal.
+
+    Arguments and errors as in `allow`.
+    """
+    tenant = _narrowed(access.tenant, told.tenant, DEFAULT_TENANT)
+    if access.key_id is None and default_principal is None:
+        default_principal = ""
+    principal = _narrowed(access.principal, told.principal, default_principal)
+    if principal is None and needed:
+        raise InvalidRequest(
+            f"the key fixes no principal: send the header {PRINCIPAL_HEADER}", field=PRINCIPAL_HEADER
+        )
+    scope = _narrowed(access.scope, told.scope, "")
+    return Allowed(checked_tenant(tenant or DEFAULT_TENANT), checked_namespace(principal, scope), access)
+
+
+def check_role(access: Access, operation: Operation, request: Mapping[str, Any]) -> None:
+    """Raise Forbidden unless the key's role is enough; a purge takes more than the operation without it."""
+    purges = request.get("purge") not in (None, False)
+    needed: Role = "admin" if purges else operation.role
+    if ROLES.index(access.role) < ROLES.index(needed):
+        what = f"{operation.name} with purge" if purges else operation.name
+        raise Forbidden(f"{what} needs a key of the role {needed}; this one has {access.role}")
+
+
+def check_spaces(allowed: Allowed, operation: Operation, request: Mapping[str, Any]) -> None:
+    """Raise Forbidden where the request's own fields name a space that the key does not reach.
+
+    A key for a part of a store neither verifies nor purges all of it. With such a key an import tells where it
+    goes: `into`, or the `spaces` of the file.
+    """
+    access = allowed.access
+    if access.is_whole:
+        return
+    if operation.name in _OF_THE_STORE:
+        raise Forbidden(WHOLE_STORE)
+    if operation.name not in _OF_SPACES:
+        return
+    if operation.name == "erase":
+        _check_erasure(access, request)
+        return
+    into = request.get("into") if operation.name == "import" else None
+    if operation.name == "import" and into is None and request.get("spaces") is None:
+        raise InvalidRequest(
+            "the key is for a part of the store: name the space of the import by into, or spaces",
+            field="into",
+        )
+    named = [into] if into is not None else request.get("spaces")
+    for name in _spaces(named, allowed.namespace):
+        if not access.sees(name):
+            raise Forbidden(FORBIDDEN)
+
+
+def narrowed(
+    allowed: Allowed, operation: Operation, request: Mapping[str, Any], names: Collection[Namespace]
+) -> dict[str, Any]:
+    """Return the request with what is left to the store bounded by the key: an export of all is one of its own.
+
+    Args:
+        names: all spaces of the store.
+    """
+    if operation.name != "export" or request.get("spaces") is not None or allowed.access.is_whole:
+        return dict(request)
+    return {**request, "spaces": [_space(name) for name in names if allowed.access.sees(name)]}
+
+
+def makes_store(operation: Operation) -> bool:
+    """Whether the operation brings a tenant's store into being; what only reads never does."""
+    return operation.role != "read" and operation.name not in _READERS
+
+
+def _space(name: Namespace) -> dict[str, str]:
+    return {"principal": name.principal, "scope": name.scope}
+
+
+def _check_erasure(access: Access, request: Mapping[str, Any]) -> None:
+    principal, scope = request.get("principal"), request.get("scope")
+    if access.principal is not None and principal != access.principal:
+        raise Forbidden(FORBIDDEN)
+    if access.scope is not None and scope != access.scope:  # no scope means all of them
+        raise Forbidden(FORBIDDEN)
+
+
+def _spaces(named: Any, here: Namespace) -> Iterable[Namespace]:
+    """Yield the spaces that a request names; a text is a scope of the same principal."""
+    if not isinstance(named, list | tuple):
+        return
+    for member in named:
+        if isinstance(member, str):
+            yield Namespace(here.principal, member)
+        elif isinstance(member, Mapping):
+            yield Namespace(member.get("principal") or "", member.get("scope") or "")
+
+
+def _narrowed(fixed: str | None, told: str | None, default: str | None) -> str | None:
+    if fixed is None:
+        return default if told is None else told
+    if told is not None and told != fixed:
+        raise Forbidden(FORBIDDEN)
+    return fixed
+
+
+def _find_tenant(value: bytes | None) -> str | None:
+    return None if value is None else checked_tenant(decoded(value, TENANT_HEADER))
+
+
+def _find_name(value: bytes | None, header: str) -> str | None:
+    if value is None:
+        return None
+    name = decoded(value, header)
+    size = len(name.encode())
+    if size > NAME_BYTES_MAX:
+        raise _malformed(header, f"encodes {size} bytes; at most {NAME_BYTES_MAX} are allowed")
+    refuse_control(name, field=header)
+    return name
+
+
+def _malformed(header: str, what: str) -> InvalidRequest | InvalidTenant:
+    kind = InvalidTenant if header == TENANT_HEADER else InvalidRequest
+    return kind(f"the header {header} {what}", field=header)
+
+
+_NAMES = {name.lower().encode(): name for name in (TENANT_HEADER, PRINCIPAL_HEADER, SCOPE_HEADER)}
