@@ -46,6 +46,12 @@ def add_to(app: typer.Typer) -> None:
     app.add_typer(keys, name="keys")
 
 
+def _show_help(ctx: typer.Context) -> None:
+    if ctx.invoked_subcommand is None:
+        typer.echo(ctx.get_help())
+        raise typer.Exit(2)
+
+
 def create(
     session: Session,
     *,
