@@ -29,7 +29,7 @@ from perdure.log.sqlite.log import SqliteLog
 from perdure.log.sqlite.salvaging import keep_secret, kept_from_others, open_remains
 from perdure.memory.config import MemoryConfig
 from perdure.model.finding import Salvaged
-from perdure.model.namespace import Namespace
+from perdure.model.namespace import CONFIGURATION, Namespace
 from perdure.opening import Backend, find_backend
 from perdure.space.folding import fold
 from perdure.space.names import hashed_name
@@ -204,7 +204,7 @@ class _Salvage:
             head = head or log.head(space)
             head = log.append(space, head, Batch([encode(record) for record in chunk]))
             self._facts += sum(isinstance(record, FactRecord) for record in chunk)
-        self._spaces += 1
+        self._spaces += Namespace(first.principal, first.scope) != CONFIGURATION
 
     def _create(self, log: Log, number: int, first: SpaceRecord) -> int:
         try:

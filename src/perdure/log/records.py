@@ -12,9 +12,9 @@ import msgspec
 
 from perdure.errors import Corrupt, Unavailable
 
-VERSION = 3  # the newest record format that this build knows
-_FIRST, _SECOND, _THIRD = bytes([1]), bytes([2]), bytes([3])
-_KNOWN = (_FIRST, _SECOND, _THIRD)
+VERSION = 4  # the newest record format that this build knows
+_FIRST, _SECOND, _THIRD, _FOURTH = bytes([1]), bytes([2]), bytes([3]), bytes([4])
+_KNOWN = (_FIRST, _SECOND, _THIRD, _FOURTH)
 
 
 class _Record(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -200,6 +200,13 @@ class VectorRecord(_Record, frozen=True, tag=13):
     recorded_at: int
 
 
+class ConfigRecord(_Record, frozen=True, tag=14):
+    """The configuration that the store keeps from now on; it stands in a space of its own (format 4)."""
+
+    data: bytes  # JSON; empty where none is kept any longer
+    recorded_at: int
+
+
 Record = (
     SpaceRecord
     | FactRecord
@@ -215,6 +222,7 @@ Record = (
     | UnblockRecord
     | GoneRecord
     | VectorRecord
+    | ConfigRecord
 )
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -227,6 +235,8 @@ def encode(record: Record) -> bytes:
 
 
 def _format_of(record: Record) -> bytes:
+    if isinstance(record, ConfigRecord):
+        return _FOURTH
     if (
         isinstance(record, VectorRecord)
         or (isinstance(record, AnnotationRecord) and record.merged is not None)

@@ -22,6 +22,10 @@ class Namespace(msgspec.Struct, frozen=True):
         return msgspec.msgpack.encode((self.principal, self.scope))
 
 
+CONFIGURATION = Namespace("\0configuration")
+"""The space of the configuration that a store keeps. No caller can name it, and no list of spaces has it."""
+
+
 def checked_namespace(principal: str | None, scope: str | None) -> Namespace:
     """Return the namespace; None means the empty name.
 

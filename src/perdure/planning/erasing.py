@@ -8,7 +8,7 @@ from typing import NamedTuple
 from perdure.errors import Busy, Conflict
 from perdure.log.protocol import Batch, Head, Log
 from perdure.log.records import FactRecord, GoneRecord, SpaceRecord, decode, encode
-from perdure.model.namespace import Namespace
+from perdure.model.namespace import CONFIGURATION, Namespace
 from perdure.planning.certificates import Removed
 from perdure.space.purging import between_purges
 
@@ -23,7 +23,8 @@ class NamedSpace(NamedTuple):
 
 
 def named_spaces(log: Log) -> list[NamedSpace]:
-    """Return the spaces of a store in the order of their numbers; not those that were erased whole.
+    """Return the spaces of a store in the order of their numbers; not those that were erased whole, nor that of
+    the configuration.
 
     Raises Busy where purges overtook the reading again and again.
     """
@@ -37,7 +38,7 @@ def _named_spaces(log: Log) -> list[NamedSpace]:
             record = None if entry.data is None else decode(entry.data, space=number, seq=1)
             if isinstance(record, SpaceRecord):
                 found.append(NamedSpace(number, Namespace(record.principal, record.scope)))
-    return found
+    return [space for space in found if space.namespace != CONFIGURATION]
 
 
 def survey_spaces(log: Log, principal: str, scope: str | None) -> tuple[Removed, tuple[Namespace, ...]]:

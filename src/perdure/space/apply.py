@@ -20,6 +20,7 @@ from perdure.log.records import (
     NO_FACT,
     AnnotationRecord,
     BlockRecord,
+    ConfigRecord,
     EndRecord,
     FactRecord,
     GoneRecord,
@@ -457,6 +458,10 @@ def _apply_gone(state: SpaceState, item: Prepared, secret: bytes) -> None:
     state.gone = True
 
 
+def _apply_config(state: SpaceState, item: Prepared, secret: bytes) -> None:
+    """What a store is set to is nothing that a space knows."""
+
+
 _HANDLERS: dict[type, Callable[[SpaceState, Prepared, bytes], None]] = {
     SpaceRecord: _apply_space,
     FactRecord: _apply_fact,
@@ -472,4 +477,5 @@ _HANDLERS: dict[type, Callable[[SpaceState, Prepared, bytes], None]] = {
     UnblockRecord: _apply_unblock,
     GoneRecord: _apply_gone,
     VectorRecord: _apply_vector,
+    ConfigRecord: _apply_config,
 }

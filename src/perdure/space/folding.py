@@ -2,7 +2,7 @@
 
 Live facts stay in their order of arrival and take dense new numbers, and so do the records that speak of
 them: the last annotations and vectors of each, the last link of each pair, ends and uses, hidings that hold still, blocks
-that hold still, receipts whose facts all live. Removals, lost receipts and whatever was replaced are left out,
+that hold still, receipts whose facts all live, the configuration that a store keeps. Removals, lost receipts and whatever was replaced are left out,
 and so is a space of which nothing but its name is left.
 """
 
@@ -21,6 +21,7 @@ from perdure.log.records import (
     NO_FACT,
     AnnotationRecord,
     BlockRecord,
+    ConfigRecord,
     EndRecord,
     FactRecord,
     GoneRecord,
@@ -57,6 +58,7 @@ class _Survey:
     block_keys: set[bytes] = field(default_factory=set)
     erased: set[int] = field(default_factory=set)
     covered: set[int] = field(default_factory=set)
+    config: int = 0
     gone: bool = False
 
     def new(self, number: int) -> int:
@@ -194,6 +196,10 @@ def _see_gone(survey: _Survey, seq: int, record: GoneRecord) -> None:
     survey.gone = True
 
 
+def _see_config(survey: _Survey, seq: int, record: ConfigRecord) -> None:
+    survey.config = seq if record.data else 0
+
+
 _LOOKS: dict[type, Callable[[_Survey, int, Any], None]] = {
     FactRecord: _see_fact,
     LinkRecord: _see_link,
@@ -206,6 +212,7 @@ _LOOKS: dict[type, Callable[[_Survey, int, Any], None]] = {
     BlockRecord: _see_block,
     UnblockRecord: _see_unblock,
     GoneRecord: _see_gone,
+    ConfigRecord: _see_config,
 }
 
 
@@ -282,6 +289,10 @@ def _kept_receipt(record: ReceiptRecord, seq: int, survey: _Survey) -> ReceiptRe
     return msgspec.structs.replace(record, items=tuple(items))
 
 
+def _kept_config(record: ConfigRecord, seq: int, survey: _Survey) -> ConfigRecord | None:
+    return record if survey.config == seq else None
+
+
 _KEEPS: dict[type, Callable[[Any, int, _Survey], Record | None]] = {
     SpaceRecord: _kept_space,
     FactRecord: _kept_fact,
@@ -293,4 +304,5 @@ _KEEPS: dict[type, Callable[[Any, int, _Survey], Record | None]] = {
     UseRecord: _kept_use,
     ReceiptRecord: _kept_receipt,
     BlockRecord: _kept_block,
+    ConfigRecord: _kept_config,
 }
