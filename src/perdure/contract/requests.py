@@ -543,6 +543,17 @@ class PutDocument(Request, frozen=True, kw_only=True):
     idempotency_key: IdempotencyKey | None = None
 
 
+class DocumentBody(Request, frozen=True, kw_only=True):
+    """What is stored under the id of a path."""
+
+    text: Annotated[str, _limited("At most 1,048,576 bytes; kept byte for byte.", minLength=1)]
+    metadata: JsonObject | None = None
+    embedding: (
+        Annotated[list[float | list[float]], Meta(description="A vector, or one for each unit.")] | None
+    ) = None
+    idempotency_key: IdempotencyKey | None = None
+
+
 class HasDocument(Request, frozen=True, kw_only=True):
     """Whether there is a document of an id."""
 

@@ -9,6 +9,7 @@ import msgspec
 
 CERTIFICATE_VERSION = 1
 Operation = Literal["forget", "erase", "purge"]
+StepName = Literal["zeroed", "scrubbed", "rewritten", "overwritten"]
 OUTSIDE_REACH = (
     "answers and exports that were given out",
     "backups and copies of the store's files",
@@ -24,7 +25,7 @@ class Step(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     store without what was forgotten. `overwritten`: the files that the rewriting replaced.
     """
 
-    name: Literal["zeroed", "scrubbed", "rewritten", "overwritten"]
+    name: StepName
     done: bool
 
 

@@ -17,10 +17,14 @@ Reason = Literal[
     "below-min-score",
     "below-candidates",
     "no-match",
+    "no-vector",
     "not-current",
     "not-known",
     "filtered",
 ]
+
+
+Relation = Literal["self", "supersedes", "superseded-by", "related"]
 
 
 class Part(msgspec.Struct, frozen=True):
@@ -35,7 +39,7 @@ class ChainLink(msgspec.Struct, frozen=True):
 
     id: str
     text: str
-    relation: Literal["self", "supersedes", "superseded-by", "related"]
+    relation: Relation
     direct: bool
     effective_time: datetime | None
     status: Status
@@ -71,6 +75,9 @@ class Marking(msgspec.Struct, frozen=True):
 
 class Explanation(msgspec.Struct, frozen=True):
     """Why a fact came back from a recall, or why it did not.
+
+    `reason` is `no-vector` where a query with a vector was asked and the fact has none to compare it with (and, by
+    words and meaning, none of the words either): `embed_missing` embeds such facts.
 
     `rank` is 1-based among the ranked candidates and may exceed k. Scores are None where the fact
     was not ranked; `lexical_score` (and `semantic_score`, the cosine, where the query and the fact have a vector)
