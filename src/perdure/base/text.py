@@ -20,6 +20,7 @@ _UNSEEN = re.compile(
 # What moves a cursor, ends a line or turns the direction of what follows, as far as JSON lets it pass.
 _RAW_IN_JSON = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 RETOLD_CHARACTERS_MIN = 24  # shorter texts ("yes, please") may be equal and mean different things
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,32}")  # a mistyped name; longer or otherwise, it may be people's text
 _LONG_RUN = re.compile(rb"[^\0]{%d,}" % MARKS_SORTED_MIN)
 
 
@@ -36,6 +37,13 @@ def shown_kind(value: object) -> str:
     if isinstance(value, str):
         return f"a text of {str.__len__(value)} characters"
     return type(value).__name__
+
+
+def shown_choice(value: object) -> str:
+    """Return what a message may say of a value that stands where a name is wanted: one that may be a name, itself."""
+    if isinstance(value, str) and _NAME.fullmatch(value):
+        return repr(str.__str__(value))
+    return shown_kind(value)
 
 
 def escaped_in_json(text: str) -> str:

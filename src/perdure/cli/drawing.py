@@ -21,6 +21,7 @@ REASONS = {
     "below-min-score": "It matches, but scores less than --min-score",
     "below-candidates": "It matches, but more than --candidate-limit others match better",
     "no-match": "None of the query's words is in it",
+    "no-vector": "It has no vector to compare; perdure embed-missing adds it",
     "not-current": "It does not hold at that moment",
     "not-known": "It was recorded after --known-at",
     "filtered": "It is outside what was asked for",
@@ -58,11 +59,9 @@ def show_explanation(screen: Screen, explanation: Explanation) -> None:
 
 
 def _reason(explanation: Explanation) -> str:
-    if explanation.reason != "no-match" or explanation.weights == {"lexical": 1.0, "semantic": 0.0}:
-        return REASONS[explanation.reason]
-    if explanation.fusion is None:
-        return "It has no vector to compare"
-    return "None of the query's words is in it, and it has no vector to compare"
+    if explanation.reason == "no-vector" and explanation.fusion is not None:
+        return f"{REASONS['no-match']}. {REASONS['no-vector']}"
+    return REASONS[explanation.reason]
 
 
 def _fields(explanation: Explanation) -> dict[str, str | None]:

@@ -68,7 +68,8 @@ class RecallOptions(TypedDict, total=False):
             vector for the query, given or from the configuration's embedder, else lexical.
         embedding: the query's vector, of the same length as the memory's.
         fusion: how hybrid makes one score of two: `minmax` (default) or `rrf`.
-        weights: of the two, such as {"lexical": 0.7, "semantic": 0.3}; finite, at least 0, not both 0.
+        weights: of the two, such as {"lexical": 0.7, "semantic": 0.3}; finite, at least 0, not both 0. One that is
+            left out is as usual.
         valid_during: (a, b): in place of history, the facts that were current at some instant from a until before b.
         spaces: further memories of the same store to ask: names of scopes of the same principal, or objects with
             principal and scope. Hits name theirs; see `docs/concepts/scoring.md` for the merged scores. `recall` only.

@@ -100,11 +100,12 @@ class Reindexed(msgspec.Struct, frozen=True):
 class Embedded(msgspec.Struct, frozen=True):
     """The receipt of embedding what had no vector: how many texts got one, and how many have none still.
 
-    Those hold nothing that the model knows, or lie beyond the limit.
+    Those hold nothing that the model knows, or lie beyond the limit. A dry run embeds nothing, so `embedded` is 0.
     """
 
     embedded: int
     missing: int
+    dry_run: bool = False
 
 
 class Consolidated(msgspec.Struct, frozen=True):

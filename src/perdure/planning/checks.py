@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 
 from perdure.base.canonical import checked_json, checked_text
-from perdure.base.text import shown_kind, shown_number
+from perdure.base.text import shown_choice, shown_number
 from perdure.contract import limits
 from perdure.errors import InvalidRequest
 from perdure.lexical.profile import count_words, is_blank
@@ -142,7 +142,7 @@ def checked_choice(value: str, field: str, allowed: tuple[str, ...]) -> str:
     name = str.__str__(value) if issubclass(type(value), str) else None
     if name is None or name not in allowed:
         raise InvalidRequest(
-            f"{field} must be one of {', '.join(allowed)}, got {shown_kind(value)}", field=field
+            f"{field} must be one of {', '.join(allowed)}, got {shown_choice(value)}", field=field
         )
     return name
 

@@ -55,6 +55,7 @@ class Explainer:
             (word, terms) for word, terms in profile.query_words(question.text) if not asked.isdisjoint(terms)
         ]
         self._holders: dict[str, set[int]] = {}
+        self._labelled: dict[str, set[int]] = {}  # who holds a word in tags or kind
         self._looked_up: set[int] = set()
         self._eligible: NDArray[np.bool_] | None = None
         self._components: dict[int, tuple[dict[int, int], list[ChainLink]]] = {}
@@ -96,7 +97,9 @@ class Explainer:
             current = status_of(state, number, question.as_of, question.known_at) is Status.CURRENT
             if current != (question.history == "current"):
                 return "not-current"
-        return "below-candidates" if self._matches(number) else "no-match"
+        if self._matches(number):
+            return "below-candidates"
+        return "no-match" if question.vector is None else "no-vector"
 
     def _matches(self, number: int) -> bool:
         """Whether anything but the number of candidates kept the fact from being one."""
@@ -137,7 +140,7 @@ class Explainer:
         return tuple(
             Neighbour(record.id, distance, weight, words)
             for (distance, weight, row), record in zip(found, records, strict=True)
-            if (words := self._matched(row))
+            if (words := self._held(row))
         )
 
     def _period(self, number: int) -> str | None:
@@ -261,10 +264,19 @@ class Explainer:
                     ]
                 )
             if self._labels is not None:
-                held.update(row for row in rows if self._label_score(list(terms), row) > 0.0)
+                named = self._labelled.setdefault(word, set())
+                named.update(row for row in rows if self._label_score(list(terms), row) > 0.0)
         self._looked_up.update(rows)
 
     def _matched(self, row: int) -> tuple[str, ...]:
+        """Return the query's words that the fact holds in its text or, under relevance, in its labels."""
+        held = self._held(row)
+        if not self._labelled:
+            return held
+        return tuple([word for word in self._holders if word in held or row in self._labelled[word]])
+
+    def _held(self, row: int) -> tuple[str, ...]:
+        """Return the query's words that the fact holds in its text: what it gives to its neighbours."""
         if row not in self._looked_up:
             self._look_up([row])
         return tuple([word for word, held in self._holders.items() if row in held])

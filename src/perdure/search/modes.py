@@ -8,6 +8,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from perdure.base.text import shown_choice
 from perdure.embedders.cached import CachedEmbedder
 from perdure.embedders.protocol import Embedder
 from perdure.errors import InvalidRequest
@@ -21,6 +22,7 @@ from perdure.search.query import Mode
 
 MODES: tuple[Mode, ...] = ("lexical", "semantic", "hybrid")
 FUSIONS: tuple[FusionName, ...] = ("minmax", "rrf")
+PARTS = ("lexical", "semantic")
 QUERIES_KEPT = 1_000  # vectors of queries; 4 MB at 1,024 dimensions
 
 
@@ -69,7 +71,7 @@ class Modes:
         if not found.any():  # nothing of the query means anything to the model: words alone are left
             if wanted == "semantic":
                 raise InvalidRequest(
-                    f"query holds nothing that the embedder {name} knows: ask with mode='lexical'",
+                    f"query holds nothing that the embedder {name} knows: ask with mode lexical",
                     field="query",
                 )
             return cast(Mode, wanted or "hybrid"), None, "", query
@@ -77,28 +79,41 @@ class Modes:
 
 
 def resolved_fusion(told: Mapping[str, Any], mode: Mode) -> Fusion:
-    """Return how two scores become one. InvalidRequest where a mode has no two, or the weights are malformed."""
-    for name in ("fusion", "weights"):
-        if name in told and mode != "hybrid":
-            raise InvalidRequest(
-                f"{name} is for mode 'hybrid', and this is {mode}: leave it out, or give an embedding",
-                field=name,
-            )
+    """Return how two scores become one; a weight that is not told is the usual one of its fusion.
+
+    InvalidRequest where fusion or weights are malformed, or the mode has no two scores.
+    """
     kind: FusionName = "minmax"
     if "fusion" in told:
         kind = cast(FusionName, checks.checked_choice(told["fusion"], "fusion", FUSIONS))
-    usual = WEIGHTS[kind]
-    if "weights" not in told:
-        return Fusion(kind, *usual)
-    weights = told["weights"]
-    if not isinstance(weights, Mapping) or not weights or set(weights) - {"lexical", "semantic"}:
+    weights = WEIGHTS[kind] if "weights" not in told else _checked_weights(told["weights"], kind)
+    for name in ("fusion", "weights"):
+        if name in told and mode != "hybrid":
+            raise InvalidRequest(
+                f"{name} is for mode 'hybrid', and this recall is {mode}: leave {name} out, or ask by words and "
+                "meaning, which takes an embedder in the configuration or an embedding with the query",
+                field=name,
+            )
+    return Fusion(kind, *weights)
+
+
+def _checked_weights(told: Any, kind: FusionName) -> tuple[float, float]:
+    usual = dict(zip(PARTS, WEIGHTS[kind], strict=True))
+    form = f"{{'lexical': {usual['lexical']}, 'semantic': {usual['semantic']}}}"
+    if not isinstance(told, Mapping) or not told:
+        got = "an empty one" if isinstance(told, Mapping) else type(told).__name__
+        raise InvalidRequest(f"weights must be an object such as {form}, got {got}", field="weights")
+    unknown = [key for key in told if key not in PARTS]
+    if unknown:
         raise InvalidRequest(
-            "weights must be an object of lexical and semantic, such as 0.7 and 0.3", field="weights"
+            f"weights has no part {shown_choice(unknown[0])}; there are lexical and semantic, and one that is left "
+            f"out keeps its usual weight, as in {form}",
+            field="weights",
         )
     lexical, semantic = (
-        checks.checked_real(weights.get(name, default), f"weights.{name}", at_most=WEIGHT_MAX)
-        for name, default in zip(("lexical", "semantic"), usual, strict=True)
+        checks.checked_real(told.get(name, usual[name]), f"weights.{name}", at_most=WEIGHT_MAX)
+        for name in PARTS
     )
     if not lexical and not semantic:
         raise InvalidRequest("weights are both 0: one of them must count", field="weights")
-    return Fusion(kind, lexical, semantic)
+    return lexical, semantic

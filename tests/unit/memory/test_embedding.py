@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 
 import numpy as np
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
 
-from perdure import MemoryConfig
+from perdure import Memory, MemoryConfig
 from perdure.embedders import HashingEmbedder, StaticEmbedder
 from perdure.errors import Conflict, InvalidRequest, Unavailable
 from perdure.model.replies import Embedded
@@ -103,6 +106,54 @@ def test_facts_told_before_there_was_an_embedder_get_their_vectors_when_asked(st
     assert memory.recall("Does she have a dog?") == []
     assert [memory.embed_missing(limit=1).missing, memory.embed_missing().missing] == [1, 0]
     assert memory.recall("Does she have a dog?", k=1)[0].id == "puppy"
+
+
+def test_a_dry_run_counts_what_has_no_vector_and_embeds_nothing(store):
+    told(store.memory())
+    store.documents().put("guide", "A long way. " * 5_000)
+    memory = store.memory(config=STATIC)
+    memory.remember("The harbour was empty", id="harbour")
+    units = memory.embed_missing(dry_run=True).missing - 2
+    assert units > 1
+    for asking in (memory, store.memory()):  # whoever only counts needs no embedder
+        reply = asking.embed_missing(dry_run=True)
+        assert (reply.embedded, reply.missing, reply.dry_run) == (0, 2 + units, True)
+    assert store.stats().without_vector == 2 + units
+    done = memory.embed_missing()
+    assert (done.embedded, done.missing, done.dry_run) == (2 + units, 0, False)
+    assert store.stats().without_vector == 0
+
+
+@pytest.mark.parametrize("value", [1, "yes", 0.0])
+def test_a_dry_run_is_true_or_false(store, value):
+    with pytest.raises(InvalidRequest, match="dry_run"):
+        store.memory(config=STATIC).embed_missing(dry_run=value)
+
+
+def test_what_is_stored_without_a_vector_is_counted_in_all_memories_and_no_more_once_it_is_forgotten(store):
+    assert store.stats().without_vector == 0
+    told(store.memory())
+    told(store.memory("bo"))
+    assert store.stats().without_vector == 4
+    store.memory().forget(ids=["puppy"])
+    store.memory("bo").forget(ids=["puppy"], soft=True)
+    assert store.stats().without_vector == 3
+
+
+def test_a_fact_without_a_vector_is_left_out_for_that_reason(store):
+    told(store.memory())
+    memory = store.memory(config=STATIC)
+    memory.remember("The harbour was empty", id="harbour")
+    reasons = {
+        mode: {one.id: one.reason for one in memory.trace("Does she have a dog?", mode=mode).rejected}
+        for mode in ("hybrid", "semantic", "lexical")
+    }
+    assert reasons["hybrid"] == reasons["semantic"] == {"puppy": "no-vector", "report": "no-vector"}
+    assert set(reasons["lexical"].values()) == {"no-match"}
+    assert memory.explain("Does she have a dog?", "puppy").reason == "no-vector"
+    assert memory.explain("an adopted puppy", "puppy").reason == "returned"  # by its words
+    memory.embed_missing()
+    assert memory.trace("Does she have a dog?").rejected == ()
 
 
 def test_another_model_is_refused_until_everything_is_embedded_anew(store):
@@ -248,3 +299,49 @@ def test_weights_that_would_overflow_are_refused(store):
     memory.remember("alice", embedding=[1.0, 0.0])
     with pytest.raises(InvalidRequest, match=r"weights\.lexical"):
         memory.recall("alice", embedding=[1.0, 0.0], weights={"lexical": 1e308, "semantic": 1e308})
+
+
+def test_a_wrong_fusion_is_named_before_the_mode_is_judged_and_the_mode_says_what_it_takes(store):
+    memory = told(store.memory())
+    with pytest.raises(InvalidRequest, match="fusion must be one of minmax, rrf, got 'max'"):
+        memory.recall("puppy", fusion="max")
+    with pytest.raises(InvalidRequest, match="embedder in the configuration or an embedding") as caught:
+        memory.recall("puppy", fusion="rrf")
+    assert caught.value.field == "fusion"
+
+
+@pytest.mark.parametrize(
+    ("weights", "words"),
+    [
+        ({"words": 1.0, "semantic": 0.5}, "no part 'words'"),
+        ({"two words": 1.0}, "no part a text of 9 characters"),
+        ({3: 1.0}, "no part int"),
+        ((0.5, 0.5), "got tuple"),
+        ({}, "got an empty one"),
+    ],
+)
+def test_wrong_weights_are_told_by_the_name_of_what_is_wrong(store, weights, words):
+    memory = told(store.memory(config=STATIC))
+    with pytest.raises(InvalidRequest, match=words) as caught:
+        memory.recall("puppy", weights=weights)
+    assert caught.value.field == "weights"
+
+
+@pytest.mark.parametrize("fusion", ["minmax", "rrf"])
+def test_a_weight_that_is_left_out_is_as_usual(store, fusion):
+    memory = told(store.memory(config=STATIC))
+    usual = memory.recall("puppy", fusion=fusion, explain=True)[0].explanation.weights
+    changed = memory.recall("puppy", fusion=fusion, weights={"lexical": 0.25}, explain=True)[
+        0
+    ].explanation.weights
+    assert changed == {"lexical": 0.25, "semantic": usual["semantic"]}
+
+
+@given(st.text(max_size=40))
+def test_a_wrong_choice_is_shown_if_it_looks_like_a_name_and_by_its_length_otherwise(value):
+    assume(value not in ("lexical", "semantic", "hybrid"))
+    with Memory.open(":memory:") as memory, pytest.raises(InvalidRequest) as caught:
+        memory.recall("puppy", mode=value)
+    is_name = 1 <= len(value) <= 32 and re.fullmatch("[A-Za-z0-9_-]*", value) is not None
+    told = f"{value!r}" if is_name else f"a text of {len(value)} characters"
+    assert str(caught.value) == f"mode must be one of lexical, semantic, hybrid, got {told}"
