@@ -342,13 +342,15 @@ class Memory:
             NotFound: no such fact. InvalidRequest: a fact is not current, or is to supersede `keep`.
             In each case nothing is changed.
         """
-        kept, named = checked_id(keep, field="keep"), _id_list(ids, "ids")
-        if not named:
+        kept = checked_id(keep, field="keep")
+        told = [checked_id(value, field="ids") for value in checks.members_of(ids, "ids", "ids")]
+        if not told:
             raise InvalidRequest("ids is empty; name the facts to merge into keep", field="ids")
         dry_run = checks.checked_flag(dry_run, "dry_run")
-        keyed = self._keyed("merge", idempotency_key, msgspec.msgpack.encode((kept, named, dry_run)))
+        request = msgspec.msgpack.encode((kept, sorted(set(told)), dry_run))
+        keyed = self._keyed("merge", idempotency_key, request)
         return self._write(
-            lambda draft: plan_merge(draft, kept, named, dry_run=dry_run, keyed=keyed), alone=True
+            lambda draft: plan_merge(draft, kept, told, dry_run=dry_run, keyed=keyed), alone=True
         )
 
     def record_use(

@@ -137,7 +137,7 @@ def _united(draft: Draft, kept: AnnotationRecord, others: Sequence[Noted]) -> An
 def plan_merge(draft: Draft, keep: str, ids: Sequence[str], *, dry_run: bool, keyed: Keyed) -> Merged:
     """Plan the merge of current facts into another; those that were merged into it already are passed over.
 
-    A dry run plans nothing.
+    `ids` are in the order told, so that an error can say which one it is about. A dry run plans nothing.
     """
     kept = keyed.find(draft)
     if kept is not None:
@@ -159,21 +159,29 @@ def plan_merge(draft: Draft, keep: str, ids: Sequence[str], *, dry_run: bool, ke
     return _reply(draft, after, others, dry_run=dry_run)
 
 
-def _find(draft: Draft, id_: str, field: str) -> int:
+def _find(draft: Draft, id_: str, place: str) -> int:
+    """Return the number of a visible fact; `place` is the argument, or the member of one, that names it."""
     number = draft.find_number(id_)
     if number is None or not draft.is_live(number) or draft.fact(number).version:
-        raise NotFound(f"{field} names no fact of this space (or one that was hidden)", field=field)
+        raise NotFound(
+            f"{place} names no fact of this space (or one that was hidden)", field=_field(place), place=place
+        )
     return number
 
 
-def _find_current(draft: Draft, id_: str, field: str) -> int:
-    number = _find(draft, id_, field)
+def _field(place: str) -> str:
+    return place.partition("[")[0]
+
+
+def _find_current(draft: Draft, id_: str, place: str) -> int:
+    number = _find(draft, id_, place)
     status = status_of(draft, number)
     if status is not Status.CURRENT:
         raise InvalidRequest(
-            f"{field} names a fact that is {status.value} now; only current facts are merged: name the one that "
+            f"{place} names a fact that is {status.value} now; only current facts are merged: name the one that "
             "holds (history shows it)",
-            field=field,
+            field=_field(place),
+            place=place,
             status=status.value,
         )
     return number
@@ -182,17 +190,20 @@ def _find_current(draft: Draft, id_: str, field: str) -> int:
 def _find_others(draft: Draft, kept: int, ids: Iterable[str]) -> list[int]:
     below = {link.older for link in draft.below(kept)}
     found = []
-    for id_ in ids:
-        number = _find(draft, id_, "ids")
+    for index, id_ in enumerate(ids):
+        place = f"ids[{index}]"
+        number = _find(draft, id_, place)
         if number in below and status_of(draft, number) is Status.SUPERSEDED:
             continue
-        number = _find_current(draft, id_, "ids")
+        number = _find_current(draft, id_, place)
         if closes_cycle(kept, number, draft):
             raise InvalidRequest(
-                "ids names keep itself, or a fact that is to supersede it: keep that one instead", field="ids"
+                f"{place} names keep itself, or a fact that is to supersede it: keep that one instead",
+                field="ids",
+                place=place,
             )
         found.append(number)
-    return sorted(found)
+    return sorted(set(found))
 
 
 def _noted(draft: Draft, number: int) -> Noted:

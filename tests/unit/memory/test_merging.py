@@ -347,6 +347,23 @@ def test_what_cannot_be_merged_is_told_by_name(three, store, keep, ids, kind, fi
     assert caught.value.field == field
 
 
+@pytest.mark.parametrize("place", [0, 1, 2])
+@pytest.mark.parametrize(
+    ("wrong", "kind"), [("nobody", NotFound), ("old", InvalidRequest), ("keep", InvalidRequest)]
+)
+def test_the_one_of_several_ids_that_cannot_be_merged_is_told_by_its_place(store, place, wrong, kind):
+    memory = store.memory()
+    for id_ in ("keep", "a", "b"):
+        memory.remember(f"Ana has {id_}", id=id_)
+    memory.remember("Ana had a car", id="old", valid_to="2020-01-01")
+    ids = ["a", "b"]
+    ids.insert(place, wrong)
+    with pytest.raises(kind) as caught:
+        memory.merge("keep", ids)
+    assert str(caught.value).startswith(f"ids[{place}] ")
+    assert (caught.value.field, caught.value.details["place"]) == ("ids", f"ids[{place}]")
+
+
 def test_a_fact_that_is_to_supersede_the_kept_one_is_not_merged_into_it(three):
     three.remember("Ana sells it", id="later", event_time="2027-01-01", supersedes=["a"])
     with pytest.raises(InvalidRequest, match="is to supersede it"):
