@@ -13,7 +13,7 @@ from perdure.planning import checks
 from perdure.space.state import TOLD
 
 log = logging.getLogger("perdure.embedding")
-FAILED = "stored without a vector, since the embedder failed: embed_missing() adds it"
+FAILED = "stored without a vector, since the embedder failed: embed_missing (perdure embed-missing) adds it"
 
 
 class Vectors(NamedTuple):
@@ -80,6 +80,7 @@ class Embedding:
                 model=embedder.model,
             )
         except Exception as error:  # noqa: BLE001 - an embedder of anybody's: what is told must not be lost with it
-            log.warning("the embedder failed for %d texts: %s", len(texts), type(error).__name__)
+            what = "1 text" if len(texts) == 1 else f"{len(texts)} texts"
+            log.warning("the embedder failed for %s: %s", what, type(error).__name__)
             return [Vectors((), embedder.model, FAILED)] * len(texts)
         return [Vectors((row.astype("<f4").tobytes(),) if row.any() else (), embedder.model) for row in found]

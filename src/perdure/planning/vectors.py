@@ -50,7 +50,7 @@ def _remedy(draft: Draft) -> str:
     # A reindexing makes anew what embedders made; what callers gave it keeps.
     if TOLD in draft.models():
         return "forget the facts whose embeddings were given"
-    return "reindex with embeddings=True to embed everything anew"
+    return "reindex with embeddings=True (perdure reindex --embeddings) to embed everything anew"
 
 
 def refuse_other_model(other: str | None, model: str) -> None:
@@ -58,7 +58,8 @@ def refuse_other_model(other: str | None, model: str) -> None:
     if other is not None:
         raise InvalidRequest(
             f"embedder is {model}, but the vectors of this memory were made by {other}; their scores do not "
-            "compare: use that model, or reindex with embeddings=True to embed everything anew",
+            "compare: use that model, or reindex with embeddings=True (perdure reindex --embeddings) to embed "
+            "everything anew",
             field="embedder",
         )
 

@@ -27,14 +27,15 @@ def check_vector(state: SpaceState, question: Question) -> None:
         remedy = "give one of that length" if given else "configure one of that length"
         raise InvalidRequest(
             f"{told} {len(question.vector)} dimensions, but the vectors of this memory have {state.dimension}: "
-            f"{remedy}, or ask with mode='lexical'",
+            f"{remedy}, or ask with mode lexical",
             field="embedding" if given else "embedder",
         )
     others = sorted(set(state.vector_models) - {TOLD, question.model})
     if question.model != TOLD and others:
         raise InvalidRequest(
             f"embedder is {question.model}, but the vectors of this memory were made by {others[0]}; their scores "
-            "do not compare: use that model, ask with mode='lexical', or reindex with embeddings=True",
+            "do not compare: use that model, ask with mode lexical, or reindex with embeddings=True (perdure reindex "
+            "--embeddings)",
             field="embedder",
         )
 
