@@ -1,0 +1,199 @@
+"""The command mcp: one space of a store as tools of the Model Context Protocol."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from perdure.cli.failures import complain
+from perdure.cli.session import EPHEMERAL, Session, command
+from perdure.contract.limits import BODY_BYTES_MAX
+from perdure.errors import Forbidden, InvalidRequest, NotFound
+
+if TYPE_CHECKING:
+    from perdure.dispatch import Caller
+    from perdure.mcp.http import AsgiApp, AsgiScope
+    from perdure.mcp.service import Settings
+    from perdure.server.keyring_authentication import Authenticator
+    from perdure.store import Store
+
+TRANSPORTS = ("stdio", "http")
+LEVELS = ("debug", "info", "warning", "error")
+PORT_DEFAULT = 8421  # the one beside that of perdure serve
+PORT_MAX = 65_535
+PATH = "/mcp"
+_LOOPBACK = ("127.0.0.1", "localhost", "::1")
+
+ToolsOption = Annotated[
+    str,
+    typer.Option(
+        "--tools",
+        metavar="WHICH",
+        help="default: eight tools for everyday use. all: also maintenance, trace, documents, search and fetch, with "
+        "every field of the contract.",
+    ),
+]
+ReadOnlyFlag = Annotated[bool, typer.Option("--read-only", help="Offer only tools that change nothing.")]
+NoForgetFlag = Annotated[
+    bool, typer.Option("--no-forget", help="Offer no tool that may erase something for good.")
+]
+TransportOption = Annotated[
+    str,
+    typer.Option("--transport", metavar="HOW", help="stdio, for a client that starts this process; or http."),
+]
+HostOption = Annotated[
+    str, typer.Option("--host", metavar="HOST", help="With http: where to listen; this machine alone.")
+]
+PortOption = Annotated[int, typer.Option("--port", metavar="N", help="With http: the port.")]
+LogLevelOption = Annotated[
+    str,
+    typer.Option(
+        "--log-level", metavar="LEVEL", help="debug, info, warning or error; logs go to standard error."
+    ),
+]
+
+
+def add_to(app: typer.Typer) -> None:
+    command(app, "mcp")(mcp)
+
+
+def mcp(  # noqa: PLR0913 - the options of the command
+    session: Session,
+    *,
+    tools: ToolsOption = "default",
+    read_only: ReadOnlyFlag = False,
+    no_forget: NoForgetFlag = False,
+    transport: TransportOption = "stdio",
+    host: HostOption = "127.0.0.1",
+    port: PortOption = PORT_DEFAULT,
+    log_level: LogLevelOption = "warning",
+) -> None:
+    """Serve one memory to a client of the Model Context Protocol.
+
+    Whose memory it is, --principal and --scope say; no tool can choose another. Any number of these processes may
+    serve one store at once, one for each window of an editor, say. It ends when the client closes standard input.
+
+    With --transport http, clients post to http://HOST:PORT/mcp with the token that is in the file named at the
+    start, or with a key of the store (perdure keys), as Authorization: Bearer.
+    """
+    settings = _settings(tools, read_only=read_only, may_forget=not no_forget)
+    _check_choice(transport, "transport", TRANSPORTS)
+    _check_choice(log_level, "log_level", LEVELS)
+    if not 0 < port <= PORT_MAX:
+        raise InvalidRequest(f"port must be 1 to {PORT_MAX}, got {port}", field="port")
+    if transport == "http":
+        _serve_http(session, settings, host, port, log_level)
+    else:
+        _serve_stdio(session, settings, log_level)
+
+
+def _settings(tools: str, *, read_only: bool, may_forget: bool) -> Settings:
+    from perdure.mcp.catalogue import PROFILES  # noqa: PLC0415 - help must not wait for it
+    from perdure.mcp.service import Settings  # noqa: PLC0415
+
+    profile = next((one for one in PROFILES if one == tools), None)
+    if profile is None:
+        raise InvalidRequest(f"tools must be {' or '.join(PROFILES)}, got {tools[:64]!r}", field="tools")
+    return Settings(profile, read_only, may_forget)
+
+
+def _check_choice(value: str, name: str, choices: tuple[str, ...]) -> None:
+    if value not in choices:
+        raise InvalidRequest(f"{name} must be one of {', '.join(choices)}, got {value[:64]!r}", field=name)
+
+
+def _caller(session: Session, store: Any, settings: Settings) -> Caller:
+    """Return the one who asks: in the space that was told, and in no other one."""
+    from perdure.contract.limits import HTTP  # noqa: PLC0415 - help must not wait for it
+    from perdure.dispatch import Bounds, Caller  # noqa: PLC0415
+    from perdure.model.namespace import checked_namespace  # noqa: PLC0415
+
+    space = checked_namespace(session.principal, session.scope)
+    bounds = Bounds(space.principal, space.scope)
+    role: Any = "read" if settings.read_only else "write"
+    caller = Caller(store, space, session.config, HTTP, role, bounds)
+    caller.call(
+        "capabilities", {}
+    )  # a configuration that does not fit the store is told now, not to the model
+    return caller
+
+
+def _log_to_stderr(level: str) -> None:
+    """Log to standard error. Other packages log what they are sent at the level debug, so they stay above it."""
+    logging.basicConfig(stream=sys.stderr, level=max(logging.INFO, _number(level)))
+    logging.getLogger("perdure").setLevel(_number(level))
+
+
+def _number(level: str) -> int:
+    return logging.getLevelNamesMapping()[level.upper()]
+
+
+def _opened(session: Session, settings: Settings) -> AbstractContextManager[Store]:
+    # A server that only reads makes no store, and one that is not there yet would be empty for good.
+    return session.store(writes=not settings.read_only, changes=settings.read_only)
+
+
+def _serve_stdio(session: Session, settings: Settings, level: str) -> None:
+    from perdure.mcp.stdio import claimed  # noqa: PLC0415 - help must not wait for it
+
+    with claimed() as wire:
+        from perdure.mcp.serving import serve_stdio  # noqa: PLC0415 - what it loads may print
+
+        _log_to_stderr(level)
+        with _opened(session, settings) as store:
+            serve_stdio(_caller(session, store, settings), settings, wire)
+
+
+def _serve_http(session: Session, settings: Settings, host: str, port: int, level: str) -> None:
+    from perdure.mcp.http import asgi_app  # noqa: PLC0415 - help must not wait for it
+    from perdure.server.keyring_authentication import Binding, open_authenticator  # noqa: PLC0415
+
+    directory = None if session.place == EPHEMERAL else Path(session.place)
+    authenticator = open_authenticator(directory, Binding(host, port))
+    _log_to_stderr(level)
+    try:
+        with _opened(session, settings) as store:
+            caller = _caller(session, store, settings)
+            app = asgi_app(lambda scope: _admitted(scope, authenticator, caller, host), settings)
+            complain(_whereabouts(host, port, authenticator))
+            _listen(app, host, port)
+    finally:
+        authenticator.close()
+
+
+def _listen(app: AsgiApp, host: str, port: int) -> None:
+    import uvicorn  # noqa: PLC0415 - the SDK brings it along
+
+    uvicorn.run(app, host=host, port=port, lifespan="off", log_config=None, access_log=False)
+
+
+def _admitted(scope: AsgiScope, authenticator: Authenticator, caller: Caller, host: str) -> Caller:
+    """Return who asks, once the request comes from where it may and its key reaches this space."""
+    from perdure.contract.operations import ROLES  # noqa: PLC0415 - loaded by now
+    from perdure.dispatch import BEYOND  # noqa: PLC0415
+    from perdure.server.guard import check_body, check_place, single_headers  # noqa: PLC0415
+    from perdure.server.keyring_authentication import is_loopback  # noqa: PLC0415
+    from perdure.server.keys import DEFAULT_TENANT  # noqa: PLC0415
+
+    headers = single_headers(scope["headers"])
+    check_place(headers, _LOOPBACK if is_loopback(host) else (host.lower(),))
+    access = authenticator.access([value for name, value in scope["headers"] if name == b"authorization"])
+    if access.tenant not in (None, DEFAULT_TENANT) or not access.sees(caller.namespace):
+        raise Forbidden(BEYOND)
+    if scope["path"] != PATH:
+        raise NotFound(f"there is nothing at this path; post to {PATH}")
+    check_body(headers, BODY_BYTES_MAX, b"application/json")
+    return replace(caller, role=min(access.role, caller.role, key=ROLES.index))
+
+
+def _whereabouts(host: str, port: int, authenticator: Authenticator) -> str:
+    shown = f"[{host}]" if ":" in host else host
+    path = authenticator.token_path
+    needed = "a key (perdure keys)" if path is None else f"the token in {path}"
+    return f"listening on http://{shown}:{port}{PATH}; requests need {needed} as Authorization: Bearer"

@@ -1,0 +1,103 @@
+"""Standard input and output for the protocol alone: whatever else is printed goes to standard error."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import threading
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+
+READ_BYTES = 65_536
+LINES_WAITING_MAX = 64
+
+
+@dataclass(frozen=True)
+class Wire:
+    """The file descriptors of the client: what it writes is read from `source`, what it reads is written to `sink`."""
+
+    source: int
+    sink: int
+
+
+@contextmanager
+def claimed() -> Iterator[Wire]:
+    """Take standard input and output away from everybody else in this process, and from its children.
+
+    Until the end of the block descriptor 0 reads nothing and descriptor 1 writes to standard error, so that no print
+    of a plug-in, no warning and no library of C gets between the messages.
+    """
+    sys.stdout.flush()
+    wire = Wire(os.dup(0), os.dup(1))
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    try:
+        os.dup2(nothing, 0)
+        os.dup2(2, 1)
+        yield wire
+    finally:
+        with suppress(OSError):  # standard error may be gone by now
+            sys.stdout.flush()
+        os.dup2(wire.source, 0)
+        os.dup2(wire.sink, 1)
+        os.close(nothing)
+
+
+class Lines:
+    """The lines of a descriptor, to iterate over asynchronously, once; text that is no UTF-8 is replaced.
+
+    A thread that dies with the process reads them: one that waits for a client keeps nobody from ending.
+    """
+
+    def __init__(self, source: int) -> None:
+        self._source = source
+        self._waiting: asyncio.Queue[str | None] = asyncio.Queue()
+        self._room = threading.Semaphore(LINES_WAITING_MAX)
+
+    async def __aiter__(self) -> AsyncIterator[str]:
+        loop = asyncio.get_running_loop()
+        threading.Thread(target=self._read, args=(loop,), name="perdure-mcp-input", daemon=True).start()
+        while (line := await self._waiting.get()) is not None:
+            self._room.release()
+            yield line
+
+    def _read(self, loop: asyncio.AbstractEventLoop) -> None:
+        with suppress(RuntimeError):  # the loop has ended, so nobody wants the rest
+            for line in _lines_of(self._source):
+                self._room.acquire()
+                loop.call_soon_threadsafe(self._waiting.put_nowait, line)
+            loop.call_soon_threadsafe(self._waiting.put_nowait, None)
+
+
+class Sink:
+    """Where messages go. What is written to a client that has gone is lost, and that is no error."""
+
+    def __init__(self, sink: int) -> None:
+        self._sink = sink
+
+    async def write(self, text: str) -> None:
+        await asyncio.to_thread(self._write, text.encode())
+
+    async def flush(self) -> None:
+        """Nothing is held back."""
+
+    def _write(self, data: bytes) -> None:
+        rest = memoryview(data)
+        with suppress(BrokenPipeError, ConnectionResetError):
+            while rest:
+                rest = rest[os.write(self._sink, rest) :]
+
+
+def _lines_of(source: int) -> Iterator[str]:
+    """Yield the lines of a descriptor until its end, or until it fails, which is the end of a client too."""
+    begun: list[bytes] = []
+    with suppress(OSError):
+        while data := os.read(source, READ_BYTES):
+            first, *others = data.split(b"\n")
+            begun.append(first)
+            for other in others:
+                yield b"".join(begun).decode(errors="replace")
+                begun = [other]
+    if any(begun):
+        yield b"".join(begun).decode(errors="replace")
