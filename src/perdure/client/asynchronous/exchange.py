@@ -1,0 +1,145 @@
+"""Requests out and replies in, sent again where that is safe."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from typing import Any, TypeVar
+
+import httpx
+
+from perdure.client.calling import (
+    Answer,
+    Call,
+    broken,
+    call_of,
+    error_of,
+    late,
+    pause_after_answer,
+    pause_after_break,
+    reply_of,
+)
+from perdure.client.retrying import Retries, pause_async
+from perdure.client.settings import Settings, Space
+from perdure.contract.replies import Reply
+from perdure.errors import Unavailable
+
+R = TypeVar("R", bound=Reply)
+
+EVERYWHERE = Space()
+ONCE = Retries(0)
+BROKEN = httpx.RequestError  # time-outs are among them, and are looked for first
+
+
+class AsyncExchange:
+    """The connections of one client. Several calls may run at once."""
+
+    def __init__(self, settings: Settings, transport: httpx.AsyncBaseTransport | None) -> None:
+        self.settings, self._closed = settings, False
+        self._http = httpx.AsyncClient(
+            base_url=settings.url,
+            # What is not compressed cannot be a small body that becomes a large one.
+            headers={"Accept": "application/json", "Accept-Encoding": "identity", **settings.headers},
+            transport=transport,
+            trust_env=False,  # neither the key of another service from a .netrc, nor a proxy that nobody named
+            follow_redirects=False,
+        )
+
+    async def call(self, name: str, request: dict[str, Any], kind: type[R], space: Space = EVERYWHERE) -> R:
+        """Carry out an operation and return its reply.
+
+        Raises:
+            PerdureError: the server's error, of the class of its code.
+            Unavailable: there was no answer in time, or none of a Perdure server.
+        """
+        self._check_open()
+        call = call_of(name, request, self.settings.retries)
+        headers = {**call.headers(), **space.headers()}
+        attempt = 0
+        while True:
+            try:
+                answer = await self._sent(call, headers)
+            except httpx.TimeoutException as error:
+                raise late(call, self._seconds(call)) from error
+            except BROKEN as error:
+                wait_ms = pause_after_break(call, attempt, self.settings.retries)
+                if wait_ms is None:
+                    raise broken(call, type(error).__name__) from error
+            else:
+                wait_ms = pause_after_answer(call, answer, attempt, self.settings.retries)
+                if wait_ms is None:
+                    return reply_of(answer, kind)
+            await pause_async(wait_ms)
+            attempt += 1
+
+    async def pull(self, name: str, request: dict[str, Any]) -> AsyncIterator[bytes]:
+        """Carry out an operation that answers with lines; return their bytes as they come. Sent once.
+
+        Raises as `call`, and while the lines come.
+        """
+        self._check_open()
+        call = call_of(name, request, ONCE)
+        sending = self._http.build_request(
+            "POST", call.path, content=call.body, headers=call.headers(), timeout=self._seconds(call)
+        )
+        try:
+            response = await self._http.send(sending, stream=True)
+            if response.status_code != 200:
+                await response.aread()
+        except httpx.TimeoutException as error:
+            raise late(call, self._seconds(call)) from error
+        except BROKEN as error:
+            raise broken(call, type(error).__name__) from error
+        if response.status_code != 200:
+            raise error_of(Answer(response.status_code, response.content))
+        return self._chunks(call, response)
+
+    async def push(
+        self, name: str, headers: Mapping[str, str], chunks: AsyncIterator[bytes], kind: type[R]
+    ) -> R:
+        """Carry out an operation that takes lines; return its reply. Sent once, for the lines come once.
+
+        Raises as `call`.
+        """
+        self._check_open()
+        call = call_of(name, {}, ONCE)
+        try:
+            response = await self._http.post(
+                call.path,
+                content=chunks,
+                headers={**call.headers(), **headers},
+                timeout=self._seconds(call),
+            )
+        except httpx.TimeoutException as error:
+            raise late(call, self._seconds(call)) from error
+        except BROKEN as error:
+            raise broken(call, type(error).__name__) from error
+        return reply_of(Answer(response.status_code, response.content), kind)
+
+    async def aclose(self) -> None:
+        """Close the connections. Idempotent."""
+        self._closed = True
+        await self._http.aclose()
+
+    async def _sent(self, call: Call, headers: Mapping[str, str]) -> Answer:
+        response = await self._http.post(
+            call.path, content=call.body, headers=headers, timeout=self._seconds(call)
+        )
+        return Answer(response.status_code, response.content, response.headers.get("Retry-After"))
+
+    async def _chunks(self, call: Call, response: httpx.Response) -> AsyncIterator[bytes]:
+        try:
+            async for chunk in response.aiter_bytes():
+                yield chunk
+        except httpx.TimeoutException as error:
+            raise late(call, self._seconds(call)) from error
+        except BROKEN as error:
+            raise broken(call, type(error).__name__) from error
+        finally:
+            await response.aclose()
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise Unavailable("the client is closed; make another one")
+
+    def _seconds(self, call: Call) -> float:
+        return self.settings.long_timeout_s if call.is_long else self.settings.timeout_s

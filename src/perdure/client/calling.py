@@ -1,0 +1,143 @@
+"""One call of an operation: what is sent, whether it may be sent again, and what its answer means. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import msgspec
+
+from perdure.base.ids import random_secret
+from perdure.client.retrying import Retries, fraction, retry_after_ms
+from perdure.contract.operations import OPERATIONS, Operation
+from perdure.contract.reading import read_error
+from perdure.contract.replies import Reply
+from perdure.errors import PerdureError, Unavailable
+
+R = TypeVar("R", bound=Reply)
+
+SAFE = frozenset({"verify"})  # these change nothing, although not every reader may call them
+DRY_UNLESS_TOLD = frozenset({"applyForgetting", "consolidate"})
+LONG = frozenset(
+    {"stats", "verify", "purge", "erase", "export", "import", "reindex", "embedMissing", "consolidate"}
+)
+SAID_LATER = "it may still be carried out: ask again with the same idempotency key to be sure"
+
+
+@dataclass(frozen=True)
+class Call:
+    """A request on its way. Every attempt carries the same bytes, key and id."""
+
+    operation: Operation
+    request: dict[str, Any] = field(repr=False)
+    id: str
+    repeatable: bool
+
+    @property
+    def path(self) -> str:
+        return f"/api/v1/{self.operation.group}/{self.operation.name}"
+
+    @property
+    def is_long(self) -> bool:
+        return self.operation.name in LONG or self.request.get("purge") is True
+
+    @property
+    def body(self) -> bytes:
+        return msgspec.json.encode(self.request)
+
+    def headers(self) -> dict[str, str]:
+        return {"Content-Type": "application/json", "X-Request-Id": self.id}
+
+
+def call_of(name: str, request: dict[str, Any], retries: Retries) -> Call:
+    """Return the call of an operation.
+
+    A write gets an idempotency key of its own where it has none, can have one and may have to be sent again: the
+    server carries it out once, however often it comes.
+    """
+    operation = OPERATIONS[name]
+    dry = request.get("dryRun", name in DRY_UNLESS_TOLD)
+    reads = operation.role == "read" or name in SAFE or dry is True
+    takes_key = "idempotency_key" in operation.request.__struct_fields__
+    if not reads and takes_key and retries.count and "idempotencyKey" not in request:
+        request = {**request, "idempotencyKey": random_secret(16).hex()}
+    return Call(operation, request, random_secret(8).hex(), reads or "idempotencyKey" in request)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A whole answer of HTTP."""
+
+    status: int
+    body: bytes = field(repr=False)
+    retry_after: str | None = None
+
+
+def reply_of(answer: Answer, kind: type[R]) -> R:
+    """Return the reply that an answer holds.
+
+    Raises:
+        PerdureError: the server's error, of the class of its code; or Unavailable, where something else answered.
+    """
+    if answer.status != 200:
+        raise error_of(answer)
+    try:
+        return msgspec.json.decode(answer.body, type=kind)
+    except (msgspec.ValidationError, msgspec.DecodeError) as error:
+        raise Unavailable(
+            "the server answered with something else than this build reads; check url, and that client and server "
+            "are of one version",
+            reply_status=answer.status,
+        ) from error
+
+
+def error_of(answer: Answer) -> PerdureError:
+    """Return the error that an answer tells."""
+    try:
+        told = json.loads(answer.body)
+    except (ValueError, RecursionError):
+        told = None
+    if isinstance(told, Mapping) and isinstance(told.get("error"), Mapping):
+        return read_error(told, answer.status)
+    return Unavailable(
+        f"something that is no Perdure server answered with status {answer.status}; check url, and what stands "
+        "between",
+        reply_status=answer.status,
+    )
+
+
+def pause_after_answer(call: Call, answer: Answer, attempt: int, retries: Retries) -> float | None:
+    """Return how long to wait before the call is sent again, or None where the answer stands."""
+    asked = retry_after_ms(answer.retry_after)
+    if answer.status != 503 or asked is None or not call.repeatable:
+        return None
+    if "certificate" in error_of(answer).details:  # something was erased, and only this answer proves it
+        return None
+    return retries.pause_ms(attempt, asked, fraction())
+
+
+def pause_after_break(call: Call, attempt: int, retries: Retries) -> float | None:
+    """Return how long to wait before the call is sent again after its connection broke, or None where it is not."""
+    return retries.pause_ms(attempt, None, fraction()) if call.repeatable else None
+
+
+def broken(call: Call, kind: str) -> Unavailable:
+    """Return the error of a call that got no answer."""
+    return _without_answer(
+        call, f"the server cannot be reached, or broke off ({kind}); check that it runs, and url"
+    )
+
+
+def late(call: Call, seconds: float) -> Unavailable:
+    """Return the error of a call whose time was over."""
+    return _without_answer(call, f"the server did not answer within {seconds:g} s")
+
+
+def _without_answer(call: Call, message: str) -> Unavailable:
+    details = {"request_id": call.id}
+    key = call.request.get("idempotencyKey")
+    if key is not None:
+        message, details["idempotency_key"] = f"{message}; {SAID_LATER}", key
+    return Unavailable(message, **details)

@@ -1,0 +1,141 @@
+# Made of perdure/client/asynchronous/exchange.py by scripts/unasync.py: change that file, and run it.
+"""Requests out and replies in, sent again where that is safe."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, TypeVar
+
+import httpx
+
+from perdure.client.calling import (
+    Answer,
+    Call,
+    broken,
+    call_of,
+    error_of,
+    late,
+    pause_after_answer,
+    pause_after_break,
+    reply_of,
+)
+from perdure.client.retrying import Retries, pause
+from perdure.client.settings import Settings, Space
+from perdure.contract.replies import Reply
+from perdure.errors import Unavailable
+
+R = TypeVar("R", bound=Reply)
+
+EVERYWHERE = Space()
+ONCE = Retries(0)
+BROKEN = httpx.RequestError  # time-outs are among them, and are looked for first
+
+
+class Exchange:
+    """The connections of one client. Several calls may run at once."""
+
+    def __init__(self, settings: Settings, transport: httpx.BaseTransport | None) -> None:
+        self.settings, self._closed = settings, False
+        self._http = httpx.Client(
+            base_url=settings.url,
+            # What is not compressed cannot be a small body that becomes a large one.
+            headers={"Accept": "application/json", "Accept-Encoding": "identity", **settings.headers},
+            transport=transport,
+            trust_env=False,  # neither the key of another service from a .netrc, nor a proxy that nobody named
+            follow_redirects=False,
+        )
+
+    def call(self, name: str, request: dict[str, Any], kind: type[R], space: Space = EVERYWHERE) -> R:
+        """Carry out an operation and return its reply.
+
+        Raises:
+            PerdureError: the server's error, of the class of its code.
+            Unavailable: there was no answer in time, or none of a Perdure server.
+        """
+        self._check_open()
+        call = call_of(name, request, self.settings.retries)
+        headers = {**call.headers(), **space.headers()}
+        attempt = 0
+        while True:
+            try:
+                answer = self._sent(call, headers)
+            except httpx.TimeoutException as error:
+                raise late(call, self._seconds(call)) from error
+            except BROKEN as error:
+                wait_ms = pause_after_break(call, attempt, self.settings.retries)
+                if wait_ms is None:
+                    raise broken(call, type(error).__name__) from error
+            else:
+                wait_ms = pause_after_answer(call, answer, attempt, self.settings.retries)
+                if wait_ms is None:
+                    return reply_of(answer, kind)
+            pause(wait_ms)
+            attempt += 1
+
+    def pull(self, name: str, request: dict[str, Any]) -> Iterator[bytes]:
+        """Carry out an operation that answers with lines; return their bytes as they come. Sent once.
+
+        Raises as `call`, and while the lines come.
+        """
+        self._check_open()
+        call = call_of(name, request, ONCE)
+        sending = self._http.build_request(
+            "POST", call.path, content=call.body, headers=call.headers(), timeout=self._seconds(call)
+        )
+        try:
+            response = self._http.send(sending, stream=True)
+            if response.status_code != 200:
+                response.read()
+        except httpx.TimeoutException as error:
+            raise late(call, self._seconds(call)) from error
+        except BROKEN as error:
+            raise broken(call, type(error).__name__) from error
+        if response.status_code != 200:
+            raise error_of(Answer(response.status_code, response.content))
+        return self._chunks(call, response)
+
+    def push(self, name: str, headers: Mapping[str, str], chunks: Iterator[bytes], kind: type[R]) -> R:
+        """Carry out an operation that takes lines; return its reply. Sent once, for the lines come once.
+
+        Raises as `call`.
+        """
+        self._check_open()
+        call = call_of(name, {}, ONCE)
+        try:
+            response = self._http.post(
+                call.path,
+                content=chunks,
+                headers={**call.headers(), **headers},
+                timeout=self._seconds(call),
+            )
+        except httpx.TimeoutException as error:
+            raise late(call, self._seconds(call)) from error
+        except BROKEN as error:
+            raise broken(call, type(error).__name__) from error
+        return reply_of(Answer(response.status_code, response.content), kind)
+
+    def close(self) -> None:
+        """Close the connections. Idempotent."""
+        self._closed = True
+        self._http.close()
+
+    def _sent(self, call: Call, headers: Mapping[str, str]) -> Answer:
+        response = self._http.post(call.path, content=call.body, headers=headers, timeout=self._seconds(call))
+        return Answer(response.status_code, response.content, response.headers.get("Retry-After"))
+
+    def _chunks(self, call: Call, response: httpx.Response) -> Iterator[bytes]:
+        try:
+            yield from response.iter_bytes()
+        except httpx.TimeoutException as error:
+            raise late(call, self._seconds(call)) from error
+        except BROKEN as error:
+            raise broken(call, type(error).__name__) from error
+        finally:
+            response.close()
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise Unavailable("the client is closed; make another one")
+
+    def _seconds(self, call: Call) -> float:
+        return self.settings.long_timeout_s if call.is_long else self.settings.timeout_s
