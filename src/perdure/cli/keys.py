@@ -105,7 +105,7 @@ def list_keys(session: Session, *, tenant: TenantOption = None) -> None:
     from perdure.server.keys import Keyring  # noqa: PLC0415 - help must not wait for it
 
     with Keyring(_directory(session)) as keyring:
-        keys = keyring.keys()
+        keys = keyring.all_keys()
     for field, wanted in (("tenant", tenant), ("principal", session.principal), ("scope", session.scope)):
         keys = [key for key in keys if wanted is None or getattr(key, field) == wanted]
     if session.as_json:

@@ -98,7 +98,7 @@ def open_authenticator(directory: Path | None, binding: Binding, clock: Clock | 
         Corrupt, Busy, StorageFull, Unavailable: the keys or the token cannot be read or made.
     """
     keyring = None if directory is None else Keyring(directory, clock=clock)
-    has_keys = keyring is not None and bool(keyring.keys())
+    has_keys = keyring is not None and bool(keyring.all_keys())
     check_binding(binding, has_keys=has_keys)
     if binding.no_auth:
         return Authenticator(keyring, anyone=True)

@@ -145,7 +145,7 @@ class Keyring:
                     self._write({**keys, id: key})
         return key
 
-    def keys(self) -> list[Key]:
+    def all_keys(self) -> list[Key]:
         """Return all keys, revoked and expired ones too, in the order of their creation.
 
         Raises:
@@ -158,7 +158,7 @@ class Keyring:
     def find(self, told: str) -> Key | None:
         """Return the key that was told, if it is known and valid now. An unknown id takes as long as a wrong key.
 
-        Raises as `keys`.
+        Raises as `all_keys`.
         """
         with self._turn, system_errors(KEYS_FILE):
             keys = self._current()
