@@ -13,10 +13,9 @@ from perdure.base.ids import random_secret
 from perdure.client.retrying import Retries, fraction, retry_after_ms
 from perdure.contract.operations import OPERATIONS, Operation
 from perdure.contract.reading import read_error
-from perdure.contract.replies import Reply
-from perdure.errors import PerdureError, Unavailable
+from perdure.errors import InvalidRequest, PerdureError, Unavailable
 
-R = TypeVar("R", bound=Reply)
+R = TypeVar("R")
 
 SAFE = frozenset({"verify"})  # these change nothing, although not every reader may call them
 DRY_UNLESS_TOLD = frozenset({"applyForgetting", "consolidate"})
@@ -45,10 +44,32 @@ class Call:
 
     @property
     def body(self) -> bytes:
-        return msgspec.json.encode(self.request)
+        try:
+            return msgspec.json.encode(self.request)
+        except (
+            OverflowError,
+            UnicodeEncodeError,
+        ):  # what the fast codec does not take, the server refuses by name
+            return json.dumps(self.request).encode()
 
     def headers(self) -> dict[str, str]:
         return {"Content-Type": "application/json", "X-Request-Id": self.id}
+
+
+def checked_plain(request: Any) -> dict[str, Any]:
+    """Return a request that a caller wrote himself; raises InvalidRequest unless JSON can hold all of it."""
+    if not isinstance(request, Mapping):
+        raise InvalidRequest(f"a request is an object, got {type(request).__name__}", field="request")
+    plain = dict(request)
+    try:
+        json.dumps(plain, allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidRequest(
+            "the request holds something that is not JSON: only text, finite numbers, booleans, null, lists and objects "
+            "are",
+            field="request",
+        ) from error
+    return plain
 
 
 def call_of(name: str, request: dict[str, Any], retries: Retries) -> Call:

@@ -99,3 +99,7 @@ class AsyncClientDocuments(AsyncClientSpace):
         """Return a page of all documents and facts with their whole texts. As `Documents.list`."""
         request = request_of(filter=filter, limit=limit, cursor=cursor)
         return reading.read_document_page(await self._call("listDocuments", request, replies.DocumentPage))
+
+    async def call(self, op: str, request: Mapping[str, Any]) -> dict[str, Any]:
+        """Carry out an operation of the contract: a request and a reply of plain JSON. As `Documents.call`."""
+        return await self._call_plain(op, request, "documents")

@@ -20,13 +20,13 @@ from perdure.client.calling import (
 )
 from perdure.client.retrying import Retries, pause_async
 from perdure.client.settings import Settings, Space
-from perdure.contract.replies import Reply
 from perdure.errors import Unavailable
 
-R = TypeVar("R", bound=Reply)
+R = TypeVar("R")
 
 EVERYWHERE = Space()
 ONCE = Retries(0)
+LINES = "application/x-ndjson"
 BROKEN = httpx.RequestError  # time-outs are among them, and are looked for first
 
 
@@ -94,7 +94,7 @@ class AsyncExchange:
         return self._chunks(call, response)
 
     async def push(
-        self, name: str, headers: Mapping[str, str], chunks: AsyncIterator[bytes], kind: type[R]
+        self, name: str, flags: Mapping[str, Any], space: Space, chunks: AsyncIterator[bytes], kind: type[R]
     ) -> R:
         """Carry out an operation that takes lines; return its reply. Sent once, for the lines come once.
 
@@ -105,8 +105,9 @@ class AsyncExchange:
         try:
             response = await self._http.post(
                 call.path,
+                params={flag: "true" if told else "false" for flag, told in flags.items()},
                 content=chunks,
-                headers={**call.headers(), **headers},
+                headers={**call.headers(), **space.headers(), "Content-Type": LINES},
                 timeout=self._seconds(call),
             )
         except httpx.TimeoutException as error:

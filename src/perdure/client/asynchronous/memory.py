@@ -456,3 +456,7 @@ class AsyncClientMemory(AsyncClientSpace):
         request = request_of(contract_version=contract_version)
         reply = await self._exchange.call("capabilities", request, replies.CapabilitiesReply, self._space)
         return reading.read_capabilities(reply)
+
+    async def call(self, op: str, request: Mapping[str, Any]) -> dict[str, Any]:
+        """Carry out an operation of the contract: a request and a reply of plain JSON. As `Memory.call`."""
+        return await self._call_plain(op, request, "memory")

@@ -7,13 +7,11 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Collection, Mapping
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
-import msgspec
-
-from perdure.client.asynchronous.exchange import AsyncExchange
+from perdure.client.asynchronous.exchange import EVERYWHERE, AsyncExchange
 from perdure.client.files import Lines, Partial, Source, apart_async, parts_of
 from perdure.client.sending import name_of, names_of, request_of
+from perdure.client.settings import checked_space
 from perdure.contract import reading, replies
 from perdure.model.finding import Verified
 from perdure.model.namespace import Namespace
@@ -110,20 +108,16 @@ class AsyncClientStore:
         *,
         dry_run: bool = False,
         strict: bool = True,
-        spaces: Collection[Namespace] | None = None,
         into: Namespace | None = None,
     ) -> Imported:
-        """Store what an export holds, sent from this machine. As `Store.import_`."""
-        target = None if into is None else name_of(into, "into")
-        request = request_of(dry_run=dry_run, strict=strict, spaces=names_of(spaces), into=target)
-        headers = {
-            "Content-Type": "application/x-ndjson",
-            "Perdure-Request": quote(msgspec.json.encode(request), safe=""),
-        }
-        parts = self._parts(source)
-        return reading.read_imported(
-            await self._exchange.push("import", headers, parts, replies.ImportedReply)
-        )
+        """Store what an export holds, sent from this machine. As `Store.import_`, but for `spaces`.
+
+        A server stores spaces under their own names for a key that may see all of them; another key needs `into`.
+        """
+        space = EVERYWHERE if into is None else checked_space(**name_of(into, "into"))
+        flags = request_of(dry_run=dry_run, strict=strict, here=into is not None)
+        reply = await self._exchange.push("import", flags, space, self._parts(source), replies.ImportedReply)
+        return reading.read_imported(reply)
 
     async def _parts(self, source: Source) -> AsyncIterator[bytes]:
         parts = await apart_async(parts_of, source)

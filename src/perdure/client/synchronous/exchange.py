@@ -21,13 +21,13 @@ from perdure.client.calling import (
 )
 from perdure.client.retrying import Retries, pause
 from perdure.client.settings import Settings, Space
-from perdure.contract.replies import Reply
 from perdure.errors import Unavailable
 
-R = TypeVar("R", bound=Reply)
+R = TypeVar("R")
 
 EVERYWHERE = Space()
 ONCE = Retries(0)
+LINES = "application/x-ndjson"
 BROKEN = httpx.RequestError  # time-outs are among them, and are looked for first
 
 
@@ -94,7 +94,9 @@ class Exchange:
             raise error_of(Answer(response.status_code, response.content))
         return self._chunks(call, response)
 
-    def push(self, name: str, headers: Mapping[str, str], chunks: Iterator[bytes], kind: type[R]) -> R:
+    def push(
+        self, name: str, flags: Mapping[str, Any], space: Space, chunks: Iterator[bytes], kind: type[R]
+    ) -> R:
         """Carry out an operation that takes lines; return its reply. Sent once, for the lines come once.
 
         Raises as `call`.
@@ -104,8 +106,9 @@ class Exchange:
         try:
             response = self._http.post(
                 call.path,
+                params={flag: "true" if told else "false" for flag, told in flags.items()},
                 content=chunks,
-                headers={**call.headers(), **headers},
+                headers={**call.headers(), **space.headers(), "Content-Type": LINES},
                 timeout=self._seconds(call),
             )
         except httpx.TimeoutException as error:

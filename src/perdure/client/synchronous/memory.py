@@ -455,3 +455,7 @@ class ClientMemory(ClientSpace):
         request = request_of(contract_version=contract_version)
         reply = self._exchange.call("capabilities", request, replies.CapabilitiesReply, self._space)
         return reading.read_capabilities(reply)
+
+    def call(self, op: str, request: Mapping[str, Any]) -> dict[str, Any]:
+        """Carry out an operation of the contract: a request and a reply of plain JSON. As `Memory.call`."""
+        return self._call_plain(op, request, "memory")

@@ -6,13 +6,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
+from perdure.client.calling import checked_plain
 from perdure.client.settings import Space
 from perdure.client.synchronous.exchange import Exchange
+from perdure.contract.decoding import operation_of
 from perdure.contract.reading import read_capabilities
-from perdure.contract.replies import CapabilitiesReply, Reply
+from perdure.contract.replies import CapabilitiesReply
 from perdure.errors import InvalidRequest
 
-R = TypeVar("R", bound=Reply)
+R = TypeVar("R")
 
 
 class ClientSpace:
@@ -39,6 +41,15 @@ class ClientSpace:
                 field="vector_mask",
             )
         self._mask_may_be_used = True
+
+    def _call_plain(self, op: str, request: Mapping[str, Any], group: str) -> dict[str, Any]:
+        if self._mask is not None:
+            raise InvalidRequest(
+                "call sends requests as they are, and vector_mask would not reach their embeddings; use the methods",
+                field="vector_mask",
+            )
+        operation = operation_of(op, group)
+        return self._exchange.call(operation.name, checked_plain(request), dict, self._space)
 
     def _check_mode(self, told: Mapping[str, Any]) -> None:
         if (
