@@ -138,14 +138,16 @@ def strict_json(data: bytes | str, *, field: str = "JSON") -> Any:
     except ValueError as error:
         if isinstance(error, InvalidRequest):
             raise
-        where = (
-            f" at line {error.lineno}, column {error.colno}"
-            if isinstance(error, json.JSONDecodeError)
-            else ""
-        )
+        where = _place_of(error) if isinstance(error, json.JSONDecodeError) else ""
         raise InvalidRequest(f"{field} is not valid JSON{where}", field=field) from error
     _refuse_depth(value, field)
     return value
+
+
+def _place_of(error: json.JSONDecodeError) -> str:
+    # What is one line may be a line of a file, whose number the caller knows.
+    is_one_line = "\n" not in error.doc.strip()
+    return f" at column {error.colno}" if is_one_line else f" at line {error.lineno}, column {error.colno}"
 
 
 def _refuse_depth(value: Any, field: str) -> None:

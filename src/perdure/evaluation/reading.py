@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
@@ -28,13 +29,29 @@ SHOWN_MAX = 32  # characters of an unknown field's name
 OPERATIONS: tuple[Operation, ...] = get_args(Operation)
 CASE_FIELDS = ("query", "name", "category", "options", "expect", "ordered", "absent")
 MOMENTS = ("as_of", "known_at")
+_CAMEL = re.compile("[a-z]+(?:[A-Z][a-z]+)+")
 
 
 def read_file(path: str | Path) -> Scenario:
-    """Return the scenario of a file; see `read_scenario`. Raises OSError when the file cannot be read."""
+    """Return the scenario of a file; see `read_scenario`. Raises InvalidRequest also when the file cannot be read."""
+    if not isinstance(path, str | Path):
+        raise InvalidRequest(f"path must be the path of a file, got {type(path).__name__}", field="path")
     path = Path(path)
-    with path.open("rb") as stream:
-        return read_scenario(stream.read(FILE_BYTES_MAX + 1), path.name)
+    with readable(path.name), path.open("rb") as stream:
+        data = stream.read(FILE_BYTES_MAX + 1)
+    return read_scenario(data, path.name)
+
+
+@contextmanager
+def readable(name: str) -> Iterator[None]:
+    """Raise InvalidRequest, naming the scenario, where reading its file inside fails."""
+    try:
+        yield
+    except (OSError, ValueError) as error:  # a path with a null character is a ValueError
+        reason = error.strerror if isinstance(error, OSError) else "the name is no path"
+        raise InvalidRequest(
+            f"{name} cannot be read: {reason}; name the file of a scenario", field="path"
+        ) from error
 
 
 def read_scenario(data: bytes, name: str) -> Scenario:
@@ -50,24 +67,55 @@ def read_scenario(data: bytes, name: str) -> Scenario:
     if len(data) > FILE_BYTES_MAX:
         raise InvalidRequest(f"{name} is longer than {FILE_BYTES_MAX} bytes; split the scenario")
     data = data.removeprefix(BOM)
-    told = _items if data.lstrip().startswith(b"[") else _lines
+    pieces = _items if data.lstrip().startswith(b"[") else _lines
     entries = []
-    for place, decode in told(data, name):
+    for place, decode in pieces(data, name):
         with placed(place):
-            entries.append(_entry(decode(), place))
+            told = decode()
+        with placed(place, spelling_of(told)):
+            entries.append(_entry(told, place))
     return Scenario(name, tuple(entries))
 
 
 @contextmanager
-def placed(place: Place) -> Iterator[None]:
-    """Put the place before the message of an error that is raised inside, and into its details."""
+def placed(place: Place, spelling: Mapping[str, str] | None = None) -> Iterator[None]:
+    """Put the place before an error that is raised inside, as `put_place` does."""
     try:
         yield
     except PerdureError as error:
-        error.message = f"{place}: {error.message}"
-        error.args = (error.message,)
-        error.details |= {"file": place.file, "line": place.line, "entry": place.entry}
+        put_place(error, place, spelling or {})
         raise
+
+
+def put_place(error: PerdureError, place: Place, spelling: Mapping[str, str]) -> None:
+    """Put the place before an error's message and into its details, and spell names as they are written there."""
+    reword(error, f"{place}: {respelled(error.message, spelling)}")
+    error.details |= {"file": place.file, "line": place.line, "entry": place.entry}
+
+
+def reword(error: PerdureError, message: str) -> None:
+    """Give an error another message."""
+    error.message = message
+    error.args = (message,)
+
+
+def spelling_of(told: Any) -> dict[str, str]:
+    """Return the names of an entry's objects that are written in camelCase, by their Python names."""
+    held = told.values() if isinstance(told, Mapping) else ()
+    objects = [one for value in (told, *held) for one in (value if isinstance(value, list) else [value])]
+    keys = [key for one in objects if isinstance(one, Mapping) for key in one if isinstance(key, str)]
+    return {python: key for key in keys if _CAMEL.fullmatch(key) and (python := _python_name(key)) != key}
+
+
+def respelled(message: str, spelling: Mapping[str, str]) -> str:
+    """Return the message with Python's names replaced by those that are written."""
+    for python, written in spelling.items():
+        message = re.sub(rf"\b{python}\b", written, message)
+    return message
+
+
+def _python_name(key: str) -> str:
+    return re.sub("[A-Z]", lambda letter: "_" + letter[0].lower(), key)
 
 
 def by_name(told: Any, names: Mapping[str, str], what: str) -> dict[str, Any]:
@@ -157,8 +205,10 @@ def _entry(told: Any, place: Place) -> Entry:
             )
         return Move(place, clock)
     if named[0] == "remember":
-        return Step(place, "remember", clock, facts=tuple(_facts(rest["remember"])))
-    return Step(place, named[0], clock, arguments=_arguments(named[0], rest[named[0]]))
+        facts = tuple(_facts(rest["remember"]))
+        return Step(place, "remember", clock, facts=facts, spelling=spelling_of(told))
+    arguments = _arguments(named[0], rest[named[0]])
+    return Step(place, named[0], clock, arguments=arguments, spelling=spelling_of(told))
 
 
 def _facts(told: Any) -> Iterator[NewFact]:
@@ -207,6 +257,7 @@ def _case(told: dict[str, Any], clock: int | None, place: Place) -> Case:
         absent,
         _name(fields, "category"),
         _name(fields, "name"),
+        spelling_of(told),
     )
 
 

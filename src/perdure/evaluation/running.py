@@ -9,12 +9,13 @@ from typing import Any
 
 from perdure.base.clock import ManualClock
 from perdure.base.instants import to_millis
-from perdure.errors import InvalidRequest, NotFound
+from perdure.errors import InvalidRequest, NotFound, PerdureError
 from perdure.evaluation.metrics import mean_scores, score, unwanted
-from perdure.evaluation.reading import placed
+from perdure.evaluation.reading import placed, put_place, recall_options, reword
 from perdure.evaluation.scenario import Case, Entry, Scenario, Step
 from perdure.memory.config import MemoryConfig
 from perdure.model.hit import Explanation
+from perdure.planning.checks import members_of
 from perdure.store import Memory, Store
 
 START = to_millis("2000-01-01", field="start")  # where the clock stands until a scenario sets it
@@ -30,12 +31,22 @@ class Trial:
         options: of recall, for every case that does not give them itself.
         why: explain what was missed and what should not have come back.
         timer: gives nanoseconds; called before and after each recall. None measures no time.
+
+    Raises InvalidRequest for what is no configuration, and for options that recall does not have.
     """
 
     config: MemoryConfig = field(default_factory=MemoryConfig)
     options: Mapping[str, Any] = field(default_factory=dict)
     why: bool = False
     timer: Callable[[], int] | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.config, MemoryConfig):
+            raise InvalidRequest(
+                f"config must be a MemoryConfig, got {type(self.config).__name__}; MemoryConfig.from_json reads an object",
+                field="config",
+            )
+        object.__setattr__(self, "options", recall_options(self.options))
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,20 +117,50 @@ def run(
     Raises:
         InvalidRequest: an option or an argument is refused, a case names an id that nothing had when it was asked,
             or an entry sets the clock of a memory whose clock was not given. Whatever a call of Memory raises
-            passes through; the message begins with the place of the entry.
+            passes through; the message begins with the place of the entry, or with `options` where an option of the
+            trial is wrong.
     """
-    chosen, told = trial or Trial(), list(scenarios)
+    chosen, told = _checked_trial(trial), _checked_scenarios(scenarios)
+    _check_memory(memory, clock)
     count, done = sum(len(scenario.entries) for scenario in told), 0
     answers: list[Answer] = []
     for scenario in told:
         with _stage(memory, clock, chosen) as stage:
             for entry in scenario.entries:
-                with placed(entry.place):
-                    answers += stage.play(entry)
+                answers += stage.play(entry)
                 done += 1
                 if progress is not None:
                     progress(done, count)
     return Run(tuple(answers))
+
+
+def _checked_trial(trial: object) -> Trial:
+    if trial is None:
+        return Trial()
+    if not isinstance(trial, Trial):
+        hint = "; put it into one: Trial(config)" if isinstance(trial, MemoryConfig) else ""
+        raise InvalidRequest(f"trial must be a Trial, got {type(trial).__name__}{hint}", field="trial")
+    return trial
+
+
+def _checked_scenarios(told: object) -> list[Scenario]:
+    if isinstance(told, Scenario):
+        raise InvalidRequest("scenarios must be a list; put the one into brackets", field="scenarios")
+    scenarios = [*members_of(told, "scenarios", "scenarios, such as read_file gives")]
+    for index, one in enumerate(scenarios):
+        if not isinstance(one, Scenario):
+            raise InvalidRequest(
+                f"scenarios[{index}] must be a Scenario, got {type(one).__name__}; read_file makes one of a file",
+                field="scenarios",
+            )
+    return scenarios
+
+
+def _check_memory(memory: object, clock: object) -> None:
+    if memory is not None and not isinstance(memory, Memory):
+        raise InvalidRequest(f"memory must be a Memory, got {type(memory).__name__}", field="memory")
+    if clock is not None and not isinstance(clock, ManualClock):
+        raise InvalidRequest(f"clock must be a ManualClock, got {type(clock).__name__}", field="clock")
 
 
 @contextmanager
@@ -143,14 +184,19 @@ class _Stage:
     def play(self, entry: Entry) -> list[Answer]:
         """Do what the entry says; return the answer of a case."""
         if entry.clock is not None:
-            if self._clock is None:
-                raise InvalidRequest("the entry sets the clock of a memory that has its own", field="clock")
-            self._clock.set(entry.clock)
+            with placed(entry.place):
+                self._set_clock(entry.clock)
         if isinstance(entry, Case):
             return [self._ask(entry)]
         if isinstance(entry, Step):
-            self._do(entry)
+            with placed(entry.place, entry.spelling):
+                self._do(entry)
         return []
+
+    def _set_clock(self, moment: int) -> None:
+        if self._clock is None:
+            raise InvalidRequest("the entry sets the clock of a memory that has its own", field="clock")
+        self._clock.set(moment)
 
     def _do(self, step: Step) -> None:
         if step.operation == "remember":
@@ -163,11 +209,13 @@ class _Stage:
             getattr(self._memory, step.operation)(**step.arguments)
 
     def _ask(self, case: Case) -> Answer:
-        self._refuse_unknown(case)
+        with placed(case.place):
+            self._refuse_unknown(case)
         options = {**self._trial.options, **case.options}
         timer = self._trial.timer
         start = 0 if timer is None else timer()
-        hits = self._memory.recall(case.query, **options)
+        with self._blamed(case):
+            hits = self._memory.recall(case.query, **options)
         took = None if timer is None else timer() - start
         returned = tuple(hit.id for hit in hits)
         missed = tuple(id_ for id_ in case.expect or () if id_ not in returned)
@@ -181,6 +229,21 @@ class _Stage:
             )
         scores = score(returned, case.expect, case.absent, ordered=case.ordered)
         return Answer(case, returned, scores, missed, leaked, reasons, took)
+
+    @contextmanager
+    def _blamed(self, case: Case) -> Iterator[None]:
+        """Say of an error whether an option of the trial or the case is wrong."""
+        try:
+            yield
+        except PerdureError as error:
+            name = (error.field or "").partition(".")[0]
+            is_of_trial = name in self._trial.options and name not in case.options
+            if isinstance(error, InvalidRequest) and is_of_trial:
+                reword(error, f"options: {error.message}")
+                error.field = f"options.{error.field}"
+            else:
+                put_place(error, case.place, case.spelling)
+            raise
 
     def _explain(self, query: str, id_: str, options: Mapping[str, Any]) -> Explanation | None:
         try:

@@ -17,6 +17,7 @@ class Step:
     """A call of Memory. `facts` is for `remember`: one transaction; `arguments` by name for every other.
 
     `clock`, where there is one, is the moment in milliseconds at which the call is made; None goes on at the last.
+    `spelling` gives the names that the file spells otherwise than Python, by Python's, for messages.
     """
 
     place: Place
@@ -24,6 +25,7 @@ class Step:
     clock: int | None = None
     facts: tuple[NewFact, ...] = field(default=(), repr=False)
     arguments: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    spelling: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +38,7 @@ class Case:
         ordered: they come back in the order of `expect`.
         absent: ids that must not come back.
         category: rows of a report are made by it.
+        spelling: as of a Step.
     """
 
     place: Place
@@ -47,6 +50,7 @@ class Case:
     absent: tuple[str, ...] = ()
     category: str | None = None
     name: str | None = None
+    spelling: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,7 +45,7 @@ def test_both_spellings_of_a_name_are_read_and_together_refused():
     camel = read({**CASE, "options": {"knownAt": 5, "minScore": 0.5}})
     snake = read({**CASE, "options": {"known_at": 5, "min_score": 0.5}})
     assert camel.cases[0].options == snake.cases[0].options == {"known_at": 5, "min_score": 0.5}
-    with pytest.raises(InvalidRequest, match=r"options\.known_at is given in both spellings"):
+    with pytest.raises(InvalidRequest, match=r"options\.knownAt is given in both spellings"):
         read({**CASE, "options": {"known_at": 5, "knownAt": 5}})
 
 
@@ -62,8 +62,15 @@ def test_both_spellings_of_a_name_are_read_and_together_refused():
         ({"remember": []}, "remember is an empty array"),
         ({"remember": {"id": "a"}}, "text is missing"),
         ({"remember": {"text": "x", "colour": 1}}, "unknown field 'colour'"),
-        ({"remember": {"text": "x", "validFrom": "2020-02-30"}}, "valid_from is not a date"),
-        ({"remember": {"text": "x", "validFrom": 5, "validTo": 5}}, "valid_to"),
+        ({"remember": {"text": "x", "validFrom": "2020-02-30"}}, "validFrom is not a date"),
+        (
+            {"remember": {"text": "x", "validFrom": 5, "validTo": 5}},
+            r"validTo \(5\) must lie after validFrom",
+        ),
+        (
+            {"remember": {"text": "x", "valid_from": 5, "valid_to": 5}},
+            r"valid_to \(5\) must lie after valid_from",
+        ),
         ({"remember": {"text": "x", "importance": 2}}, "importance"),
         ({"remember": 5}, "a fact must be an object, got a number"),
         ({"retract": {}}, r"retract\.id is missing"),
@@ -83,7 +90,7 @@ def test_both_spellings_of_a_name_are_read_and_together_refused():
         ({**CASE, "category": " "}, "category is blank"),
         ({**CASE, "options": {"kk": 3}}, "unknown field 'kk' of options"),
         ({**CASE, "options": {"query": "y"}}, "unknown field 'query' of options"),
-        ({**CASE, "options": {"asOf": "x"}}, r"options\.as_of is not an ISO 8601 time"),
+        ({**CASE, "options": {"asOf": "x"}}, r"options\.asOf is not an ISO 8601 time"),
         ({**CASE, "options": [1]}, "options must be an object, got an array"),
     ],
 )
@@ -101,7 +108,10 @@ def test_what_is_not_understood_is_refused_by_file_line_and_field(entry, said):
 @pytest.mark.parametrize(
     ("data", "said"),
     [
-        (b'{"query": "x"', "line 1: the line is not valid JSON"),
+        (b'{"query": "x"', "line 1: the line is not valid JSON at column 14$"),
+        (b'{"note": 1, "clock": 5}\n{"query": ', "line 1: note must be text"),
+        (b'{"clock": 5}\n{"query": ', "line 2: the line is not valid JSON at column 11$"),
+        (b'[{"clock": 5},\n{"query": ]', "trial: the file is not valid JSON at line 2, column 11$"),
         (
             b'{"query": "x", "query": "y", "expect": []}',
             "line 1: the line has an object with a duplicate key",
@@ -123,3 +133,16 @@ def test_no_message_holds_the_text_of_a_fact_or_a_query():
         with pytest.raises(InvalidRequest) as raised:
             read(entry)
         assert "canary" not in str(raised.value)
+
+
+@pytest.mark.parametrize("place", ["nope.jsonl", "", "nul\0.jsonl"])
+def test_a_file_that_cannot_be_read_is_a_wrong_request(tmp_path, place):
+    with pytest.raises(InvalidRequest, match="cannot be read") as raised:
+        read_file(tmp_path / place)
+    assert raised.value.field == "path"
+
+
+@pytest.mark.parametrize("value", [None, 5, b"trial.jsonl", ["trial.jsonl"]])
+def test_what_is_no_path_is_refused(value):
+    with pytest.raises(InvalidRequest, match=f"path must be the path of a file, got {type(value).__name__}"):
+        read_file(value)

@@ -232,3 +232,70 @@ def test_facts_and_questions_may_bring_their_vectors():
         config=MemoryConfig(),
     )
     assert found.means()["exact"] == 1
+
+
+CASE = {"query": "where does Alice live", "expect": ["paris"]}
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"kk": 1}, "unknown field 'kk' of options"),
+        ([("k", 1)], "options must be an object"),
+        ({"as_of": "soon"}, r"options\.as_of is not an ISO 8601 time"),
+    ],
+)
+def test_options_that_no_recall_has_are_refused_when_the_trial_is_made(options, said):
+    with pytest.raises(InvalidRequest, match=said):
+        Trial(options=options)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"k": 0}, "options: k must be 1 to 1000, got 0"),
+        ({"mode": "meaning"}, "options: mode must be one of lexical, semantic, hybrid, got 'meaning'"),
+        ({"mode": "semantic"}, "options: mode is semantic, which needs a vector"),
+        ({"filter": {"$nope": 1}}, "options: filter"),
+    ],
+)
+def test_a_wrong_option_of_the_trial_is_told_as_one_and_not_as_a_line_of_the_file(options, said):
+    with pytest.raises(InvalidRequest) as caught:
+        asked(MOVE[0], CASE, options=options)
+    assert str(caught.value).startswith(said)
+    assert caught.value.field == f"options.{next(iter(options))}"
+    assert "line" not in caught.value.details
+
+
+def test_a_wrong_option_of_a_case_is_told_by_its_line_and_as_it_is_written_also_beside_a_right_one_of_the_trial():
+    for written, name in (("minScore", "min_score"), ("min_score", "min_score")):
+        with pytest.raises(InvalidRequest) as caught:
+            asked(MOVE[0], {**CASE, "options": {written: -1}}, options={name: 0.5})
+        assert str(caught.value).startswith(f"trial.jsonl, line 2: {written} must be")
+
+
+def test_a_step_that_is_refused_when_it_is_played_is_told_as_it_is_written():
+    with pytest.raises(InvalidRequest, match=r"trial\.jsonl, line 2: validTo \(5\) must lie after validFrom"):
+        asked(MOVE[0], {"correct": {"id": "paris", "newText": "x", "validFrom": 9, "validTo": 5}}, CASE)
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda: run("team.jsonl"), "scenarios must be a list of scenarios"),
+        (lambda: run(["team.jsonl"]), r"scenarios\[0\] must be a Scenario, got str; read_file makes one"),
+        (lambda: run(told(CASE)), "scenarios must be a list; put the one into brackets"),
+        (lambda: run(5), "scenarios must be a list of scenarios"),
+        (
+            lambda: run([], LATEST),
+            r"trial must be a Trial, got MemoryConfig; put it into one: Trial\(config\)",
+        ),
+        (lambda: run([], {"k": 5}), "trial must be a Trial, got dict"),
+        (lambda: run([], memory="team"), "memory must be a Memory, got str"),
+        (lambda: run([], clock=5), "clock must be a ManualClock, got int"),
+        (lambda: Trial({"embedder": "static"}), "config must be a MemoryConfig, got dict"),
+    ],
+)
+def test_what_is_of_another_type_is_refused_by_name(call, said):
+    with pytest.raises(InvalidRequest, match=said):
+        call()
