@@ -7,12 +7,13 @@ or not it exists.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from perdure.base.ids import refuse_control
 from perdure.contract.operations import ROLES, Operation, Role
+from perdure.dispatch import BEYOND
 from perdure.errors import Forbidden, InvalidRequest, InvalidTenant
 from perdure.model.namespace import NAME_BYTES_MAX, Namespace, checked_namespace
 from perdure.server.keys import DEFAULT_TENANT, checked_tenant
@@ -20,14 +21,10 @@ from perdure.server.keys import DEFAULT_TENANT, checked_tenant
 TENANT_HEADER = "Perdure-Tenant"
 PRINCIPAL_HEADER = "Perdure-Principal"
 SCOPE_HEADER = "Perdure-Scope"
-FORBIDDEN = "the key does not allow this tenant, principal or scope"
-WHOLE_STORE = "the key is for a part of the store, and this is about all of it"
 
 # Visible ASCII, but no comma, by which proxies join headers that are sent twice.
 _ENCODED = re.compile(rb"(?:[!-$&-+\--~]|%[0-9A-Fa-f]{2})*")
 _ESCAPE = re.compile(rb"%([0-9A-Fa-f]{2})")
-_OF_SPACES = frozenset({"recall", "export", "import", "erase"})
-_OF_THE_STORE = frozenset({"verify", "purge"})
 _READERS = frozenset({"verify", "export"})  # admins' operations that make no store
 
 
@@ -43,11 +40,6 @@ class Access:
     scope: str | None = field(repr=False)
     role: Role
     key_id: str | None
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether every space of the tenant is within reach."""
-        return self.principal is None and self.scope is None
 
     def sees(self, name: Namespace) -> bool:
         """Whether a space is within reach."""
@@ -117,39 +109,21 @@ def decoded(value: bytes, header: str) -> str:
         raise _malformed(header, f"is no UTF-8 at byte {error.start + 1} of what it encodes") from None
 
 
-def allow(
-    access: Access,
-    told: Told,
-    operation: Operation,
-    request: Mapping[str, Any],
-    *,
-    default_principal: str | None = None,
+def place(
+    access: Access, told: Told, *, default_principal: str | None = None, needed: bool = True
 ) -> Allowed:
-    """Return where a request goes, or refuse it.
+    """Return where a request goes. What else its fields name is held against the key by the dispatch.
 
     Args:
         access: what its key allows.
         told: what its headers say.
-        request: its fields as they were sent; wrong ones are left to the operation, which refuses them.
         default_principal: whose memory it is where neither key nor header says; without a key that is the
             principal of no name.
+        needed: whether it must be told; a request about the whole store needs no principal.
 
     Raises:
-        Forbidden: the role is too small, or it names what the key does not reach.
+        Forbidden: a header names another tenant, principal or scope than the key's.
         InvalidTenant, InvalidRequest: a name is malformed, or nobody told a principal.
-    """
-    check_role(access, operation, request)
-    allowed = place(access, told, default_principal=default_principal, needed=operation.group != "store")
-    check_spaces(allowed, operation, request)
-    return allowed
-
-
-def place(
-    access: Access, told: Told, *, default_principal: str | None = None, needed: bool = True
-) -> Allowed:
-    """Return the tenant and space of a request that names no other ones; a store-wide one needs no principal.
-
-    Arguments and errors as in `allow`.
     """
     tenant = _narrowed(access.tenant, told.tenant, DEFAULT_TENANT)
     if access.key_id is None and default_principal is None:
@@ -168,49 +142,7 @@ def check_role(access: Access, operation: Operation, request: Mapping[str, Any])
     purges = request.get("purge") not in (None, False)
     needed: Role = "admin" if purges else operation.role
     if ROLES.index(access.role) < ROLES.index(needed):
-        what = f"{operation.name} with purge" if purges else operation.name
-        raise Forbidden(f"{what} needs a key of the role {needed}; this one has {access.role}")
-
-
-def check_spaces(allowed: Allowed, operation: Operation, request: Mapping[str, Any]) -> None:
-    """Raise Forbidden where the request's own fields name a space that the key does not reach.
-
-    A key for a part of a store neither verifies nor purges all of it. With such a key an import tells where it
-    goes: `into`, or the `spaces` of the file.
-    """
-    access = allowed.access
-    if access.is_whole:
-        return
-    if operation.name in _OF_THE_STORE:
-        raise Forbidden(WHOLE_STORE)
-    if operation.name not in _OF_SPACES:
-        return
-    if operation.name == "erase":
-        _check_erasure(access, request)
-        return
-    into = request.get("into") if operation.name == "import" else None
-    if operation.name == "import" and into is None and request.get("spaces") is None:
-        raise InvalidRequest(
-            "the key is for a part of the store: name the space of the import by into, or spaces",
-            field="into",
-        )
-    named = [into] if into is not None else request.get("spaces")
-    for name in _spaces(named, allowed.namespace):
-        if not access.sees(name):
-            raise Forbidden(FORBIDDEN)
-
-
-def narrowed(
-    allowed: Allowed, operation: Operation, request: Mapping[str, Any], names: Collection[Namespace]
-) -> dict[str, Any]:
-    """Return the request with what is left to the store bounded by the key: an export of all is one of its own.
-
-    Args:
-        names: all spaces of the store.
-    """
-    if operation.name != "export" or request.get("spaces") is not None or allowed.access.is_whole:
-        return dict(request)
-    return {**request, "spaces": [_space(name) for name in names if allowed.access.sees(name)]}
+        raise Forbidden(f"this takes a key of the role {needed}")
 
 
 def makes_store(operation: Operation) -> bool:
@@ -218,34 +150,11 @@ def makes_store(operation: Operation) -> bool:
     return operation.role != "read" and operation.name not in _READERS
 
 
-def _space(name: Namespace) -> dict[str, str]:
-    return {"principal": name.principal, "scope": name.scope}
-
-
-def _check_erasure(access: Access, request: Mapping[str, Any]) -> None:
-    principal, scope = request.get("principal"), request.get("scope")
-    if access.principal is not None and principal != access.principal:
-        raise Forbidden(FORBIDDEN)
-    if access.scope is not None and scope != access.scope:  # no scope means all of them
-        raise Forbidden(FORBIDDEN)
-
-
-def _spaces(named: Any, here: Namespace) -> Iterable[Namespace]:
-    """Yield the spaces that a request names; a text is a scope of the same principal."""
-    if not isinstance(named, list | tuple):
-        return
-    for member in named:
-        if isinstance(member, str):
-            yield Namespace(here.principal, member)
-        elif isinstance(member, Mapping):
-            yield Namespace(member.get("principal") or "", member.get("scope") or "")
-
-
 def _narrowed(fixed: str | None, told: str | None, default: str | None) -> str | None:
     if fixed is None:
         return default if told is None else told
     if told is not None and told != fixed:
-        raise Forbidden(FORBIDDEN)
+        raise Forbidden(BEYOND)
     return fixed
 
 

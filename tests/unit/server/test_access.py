@@ -9,30 +9,23 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from perdure.contract.operations import OPERATIONS
+from perdure.dispatch import BEYOND
 from perdure.errors import Forbidden, InvalidRequest, InvalidTenant
 from perdure.model.namespace import Namespace
 from perdure.server.access import (
-    FORBIDDEN,
     Access,
     Told,
-    allow,
+    check_role,
     decoded,
     makes_store,
-    narrowed,
     place,
     read_headers,
 )
 from perdure.server.keyring_authentication import ANYONE
 
-RECALL = {"query": "x"}
-
 
 def key(tenant="acme", principal=None, scope=None, role="admin"):
     return Access(tenant, principal, scope, role, "0" * 16)
-
-
-def asked(access, operation, request=None, told=None):
-    return allow(access, told or Told(principal="alice"), OPERATIONS[operation], request or {})
 
 
 FIXED = [(p, s) for p in (None, "alice", "") for s in (None, "work", "")]
@@ -54,10 +47,10 @@ def test_a_header_chooses_what_the_key_leaves_open_and_nothing_else(fixed, sent)
     access, told = key(principal=principal, scope=scope), Told(*sent)
     if widens:
         with pytest.raises(Forbidden) as refused:
-            allow(access, told, OPERATIONS["recall"], RECALL, default_principal="carol")
-        assert (refused.value.message, refused.value.field, refused.value.details) == (FORBIDDEN, None, {})
+            place(access, told, default_principal="carol")
+        assert (refused.value.message, refused.value.field, refused.value.details) == (BEYOND, None, {})
         return
-    allowed = allow(access, told, OPERATIONS["recall"], RECALL, default_principal="carol")
+    allowed = place(access, told, default_principal="carol")
     assert allowed.tenant == "acme"
     right = principal if principal is not None else told_principal if told_principal is not None else "carol"
     assert allowed.namespace == Namespace(right, scope if scope is not None else told_scope or "")
@@ -71,7 +64,7 @@ def test_a_key_without_a_principal_must_be_sent_one():
 
 
 def test_what_is_about_the_store_needs_no_principal():
-    assert asked(key(), "stats", told=Told(scope="work")).namespace == Namespace("", "work")
+    assert place(key(), Told(scope="work"), needed=False).namespace == Namespace("", "work")
 
 
 def test_without_keys_any_tenant_and_space_may_be_named_and_none_must():
@@ -97,97 +90,10 @@ def test_a_role_does_what_it_may_and_a_purge_takes_an_admin(role, name):
         ({"purge": 1}, "admin"),
     ):
         if ROLES.index(role) >= ROLES.index(needed):
-            allow(key(role=role), Told(principal="alice"), operation, request)
+            check_role(key(role=role), operation, request)
         else:
             with pytest.raises(Forbidden, match=needed):
-                allow(key(role=role), Told(principal="alice"), operation, request)
-
-
-ALICE, BOB, HOME = {"principal": "alice", "scope": "work"}, {"principal": "bob", "scope": "work"}, "home"
-OF_ALICE, OF_WORK = key(principal="alice"), key(scope="work")
-BOTH = key(principal="alice", scope="work")
-
-
-@pytest.mark.parametrize(
-    ("access", "operation", "request_", "within"),
-    [
-        (key(), "recall", {"spaces": [BOB, HOME]}, True),
-        (OF_ALICE, "recall", {"spaces": [ALICE, HOME, "work", {"principal": "alice"}]}, True),
-        (OF_ALICE, "recall", {"spaces": [ALICE, BOB]}, False),
-        (OF_ALICE, "recall", {"spaces": [{"scope": "work"}]}, False),
-        (OF_ALICE, "recall", {"spaces": [{}]}, False),
-        (OF_ALICE, "recall", {"spaces": [{"principal": "ALICE"}]}, False),
-        (OF_WORK, "recall", {"spaces": [ALICE, BOB]}, True),
-        (OF_WORK, "recall", {"spaces": [HOME]}, False),
-        (BOTH, "recall", {"spaces": [ALICE, "work"]}, True),
-        (BOTH, "recall", {"spaces": ["home"]}, False),
-        (BOTH, "recall", {"spaces": [""]}, False),
-        (BOTH, "recall", {"spaces": None}, True),
-        (OF_ALICE, "export", {"spaces": [ALICE]}, True),
-        (OF_ALICE, "export", {}, True),
-        (OF_ALICE, "export", {"spaces": [BOB]}, False),
-        (BOTH, "export", {"spaces": [{"principal": "alice"}]}, False),
-        (key(), "import", {}, True),
-        (OF_ALICE, "import", {"into": ALICE}, True),
-        (OF_ALICE, "import", {"into": ALICE, "spaces": [BOB]}, True),
-        (OF_ALICE, "import", {"into": BOB}, False),
-        (OF_ALICE, "import", {"into": BOB, "spaces": [ALICE]}, False),
-        (OF_ALICE, "import", {"spaces": [ALICE]}, True),
-        (OF_ALICE, "import", {"spaces": [ALICE, BOB]}, False),
-        (key(), "erase", {"principal": "bob"}, True),
-        (OF_ALICE, "erase", {"principal": "alice"}, True),
-        (OF_ALICE, "erase", {"principal": "alice", "scope": "work"}, True),
-        (OF_ALICE, "erase", {"principal": "bob"}, False),
-        (OF_ALICE, "erase", {}, False),
-        (BOTH, "erase", {"principal": "alice", "scope": "work"}, True),
-        (BOTH, "erase", {"principal": "alice", "scope": None}, False),
-        (BOTH, "erase", {"principal": "alice", "scope": "home"}, False),
-        (OF_WORK, "erase", {"principal": "bob", "scope": "work"}, True),
-        (OF_WORK, "erase", {"principal": "bob"}, False),
-        (key(), "verify", {}, True),
-        (key(), "purge", {}, True),
-        (OF_ALICE, "verify", {}, False),
-        (OF_ALICE, "purge", {}, False),
-        (OF_WORK, "verify", {}, False),
-        (BOTH, "purge", {}, False),
-        (OF_ALICE, "stats", {}, True),
-        (OF_ALICE, "spaces", {}, True),
-    ],
-)
-def test_a_request_names_only_spaces_within_reach_of_its_key(access, operation, request_, within):
-    if within:
-        asked(access, operation, request_)
-        return
-    with pytest.raises(Forbidden) as refused:
-        asked(access, operation, request_)
-    assert not {"alice", "bob", "home"} & set(refused.value.message.split())
-
-
-def test_an_import_with_a_key_for_a_part_must_say_where_it_goes():
-    for request in ({}, {"into": None, "spaces": None}):
-        with pytest.raises(InvalidRequest, match="into"):
-            asked(OF_ALICE, "import", request)
-
-
-@pytest.mark.parametrize("spaces", ["x", 5, {"principal": "bob"}, [5, None, ["bob"]], {}])
-def test_spaces_of_a_wrong_shape_are_left_to_the_operation_which_refuses_them(spaces):
-    asked(OF_ALICE, "recall", {"spaces": spaces})
-
-
-def test_an_export_of_all_is_one_of_what_the_key_reaches():
-    names = [Namespace("alice", "home"), Namespace("alice", "work"), Namespace("bob", "work")]
-    export = OPERATIONS["export"]
-
-    def spaces(access, request):
-        found = narrowed(asked(access, "export", request, Told("acme")), export, request, names).get("spaces")
-        return found and [(one["principal"], one["scope"]) for one in found]
-
-    assert spaces(key(), {}) is None
-    assert spaces(OF_ALICE, {}) == [("alice", "home"), ("alice", "work")]
-    assert spaces(BOTH, {}) == [("alice", "work")]
-    assert spaces(OF_WORK, {"spaces": None}) == [("alice", "work"), ("bob", "work")]
-    assert spaces(OF_ALICE, {"spaces": [ALICE]}) == [("alice", "work")]
-    assert spaces(key(principal="carol"), {}) == []
+                check_role(key(role=role), operation, request)
 
 
 def test_only_what_may_write_makes_a_store():
