@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import copy
+import inspect
 import json
 import math
+import pickle
 from dataclasses import FrozenInstanceError, fields
 
 import pytest
@@ -450,3 +453,17 @@ def test_a_configuration_cannot_be_changed_in_place():
 
 def test_every_profile_that_may_be_named_exists():
     assert [get_profile(name).name for name in PROFILES] == list(PROFILES)
+
+
+@pytest.mark.parametrize("kind", [MemoryConfig, Limits])
+def test_a_mistyped_name_in_code_is_told_with_the_names_there_are_as_in_json(kind):
+    with pytest.raises(InvalidRequest, match="embeder is an unknown field; the fields are ") as caught:
+        kind(embeder="static")
+    assert caught.value.field == "embeder"
+    assert all(field.name in str(caught.value) for field in fields(kind))
+    assert list(inspect.signature(kind).parameters) == [field.name for field in fields(kind)]
+
+
+def test_a_configuration_is_copied_and_pickled_as_an_equal_one():
+    config = MemoryConfig(default_k=3, embedder="static", limits=Limits(work=5))
+    assert copy.deepcopy(config) == pickle.loads(pickle.dumps(config)) == config

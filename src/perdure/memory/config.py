@@ -6,7 +6,8 @@ import dataclasses
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, cast
+from functools import wraps
+from typing import Any, ClassVar, Literal, TypeVar, cast
 
 from perdure.base.canonical import canonical_json
 from perdure.contract import limits as contract_limits
@@ -39,6 +40,7 @@ from perdure.policies.recency import RecencyPolicy
 from perdure.policies.relevance import RankingPolicy
 from perdure.policies.supersession import SupersessionPolicy
 
+T = TypeVar("T")
 History = Literal["current", "all", "historical"]
 HISTORIES: tuple[History, ...] = ("current", "all", "historical")
 Dedup = Literal["none", "merge-exact"]
@@ -47,6 +49,21 @@ RECEIPT_DAYS_MAX = 36_500
 DIMENSION = Whole(1, contract_limits.DIMENSION_MAX)
 
 
+def _with_names_checked(kind: type[T]) -> type[T]:
+    """Make the class refuse an unknown argument as its JSON form does. Checkers of types see the class as it is."""
+    names = tuple(field.name for field in dataclasses.fields(kind))  # type: ignore[arg-type]
+    made = kind.__init__
+
+    @wraps(made)
+    def init(self: T, *positional: Any, **told: Any) -> None:
+        refuse_unknown(told, names)
+        made(self, *positional, **told)
+
+    kind.__init__ = init  # type: ignore[assignment]
+    return kind
+
+
+@_with_names_checked
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Limits:
     """Budgets of one read, each at least 1; a read that would exceed one fails with QueryLimit.
@@ -71,6 +88,7 @@ class Limits:
         set_checked(self, self.PARAMETERS)
 
 
+@_with_names_checked
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MemoryConfig:
     """The settings of a memory. Every default changes nothing; a wrong value raises InvalidRequest.
