@@ -1,0 +1,328 @@
+"""The shared fixtures through both clients and through the twins for asyncio: the replies are those of the engine.
+
+The clients call the real server in this process. Cases that are refused or that read share one server.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from contract.cases import FIXTURES
+from contract.stores import NOW, PRINCIPAL, SCOPE, SECRET, STORY, open_store
+from perdure import AsyncStore, ManualClock, Namespace, PerdureError
+from perdure.client import AsyncClient, Client
+from perdure.contract import wire
+from perdure.contract.operations import OPERATIONS
+from perdure.contract.wire import error_object
+from perdure.server.app import create_app
+from perdure.server.settings import Opening, Settings
+
+ALL = json.loads(FIXTURES.read_text(encoding="utf-8"))
+CASES = [case for case in ALL if case["op"] in OPERATIONS]
+PLAIN = [case for case in CASES if OPERATIONS[case["op"]].group != "store"]
+TOLD = [case for case in CASES if case["name"].startswith("good")]
+RIGHT = [case for case in TOLD if "error" not in case["reply"]]
+MOMENTS = {"eventTime", "validFrom", "validTo", "asOf", "knownAt", "at"}
+NAMES = {
+    "putDocument": "put",
+    "hasDocument": "has",
+    "getDocument": "get",
+    "deleteDocument": "delete",
+    "searchDocuments": "search",
+    "listDocuments": "list",
+    "applyForgetting": "apply_forgetting",
+    "recordUse": "record_use",
+}
+
+
+def writes(case: dict[str, Any]) -> bool:
+    return OPERATIONS[case["op"]].role != "read" and "error" not in case["reply"]
+
+
+class Servers:
+    """Servers in this process over copies of the two stores; one that was not written to is used again."""
+
+    def __init__(self, folder):
+        self._folder, self._shared, self._count = folder, {}, 0
+        self._clocks = {}
+        for kind in ("empty", "full"):
+            with open_store(kind, folder / kind) as store:
+                self._clocks[kind] = store.clock.now()
+
+    @contextmanager
+    def client(self, case, make: Callable[..., Any]) -> Iterator[Any]:
+        if writes(case):
+            with self._made(case["store"], make) as client:
+                yield client
+            return
+        if case["store"] not in self._shared:
+            made = self._made(case["store"], make)
+            self._shared[case["store"]] = made.__enter__(), made
+        yield self._shared[case["store"]][0]
+
+    def close(self):
+        for _, made in self._shared.values():
+            made.__exit__(None, None, None)
+
+    @contextmanager
+    def _made(self, kind, make):
+        self._count += 1
+        place = self._folder / f"{kind}-{self._count}"
+        shutil.copytree(self._folder / kind, place)
+        settings = Settings(place, auth=False, opening=Opening(secret=SECRET))
+        app = create_app(settings, clock=ManualClock(self._clocks[kind]))
+        with make(app=app, retries=0) as client:
+            yield client
+        shutil.rmtree(place)
+
+
+@pytest.fixture(scope="module")
+def servers(tmp_path_factory):
+    made = Servers(tmp_path_factory.mktemp("servers"))
+    yield made
+    made.close()
+
+
+class Waiting:
+    """An AsyncClient, whose calls are waited for, on an event loop of its own."""
+
+    def __init__(self, **options):
+        self._loop = asyncio.new_event_loop()
+        self._held = AsyncClient(**options)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self._loop.run_until_complete(self._held.close())
+        self._loop.close()
+
+    def memory(self, *names):
+        return _Waited(self._loop, self._held.memory(*names))
+
+    def documents(self, *names):
+        return _Waited(self._loop, self._held.documents(*names))
+
+    @property
+    def store(self):
+        return _Waited(self._loop, self._held.store)
+
+
+class _Waited:
+    def __init__(self, loop, held):
+        self._loop, self._held = loop, held
+
+    def __getattr__(self, name):
+        def call(*args, **kwargs):
+            return self._loop.run_until_complete(getattr(self._held, name)(*args, **kwargs))
+
+        return call
+
+
+def answered(call: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    try:
+        return call()
+    except PerdureError as error:
+        return error_object(error)
+
+
+def without_limits(reply: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in reply.items() if name != "limits"}
+
+
+def space_of(client: Any, case: dict[str, Any]) -> Any:
+    group = OPERATIONS[case["op"]].group
+    if group == "store":
+        return client.store
+    return client.documents(PRINCIPAL, SCOPE) if group == "documents" else client.memory(PRINCIPAL, SCOPE)
+
+
+# Requests as they are
+
+
+@pytest.mark.parametrize("case", PLAIN, ids=lambda case: case["name"])
+def test_a_plain_request_gets_the_reply_of_the_fixture(servers, case):
+    with servers.client(case, Client) as client:
+        space = space_of(client, case)
+        found = answered(lambda: space.call(case["op"], case["request"]))
+    assert json.dumps(without_limits(found)) == json.dumps(case["reply"])
+
+
+@pytest.mark.parametrize("store", ["empty", "full"])
+def test_the_twins_for_asyncio_give_the_replies_of_the_fixtures(store):
+    async def wrong(case):
+        with open_store(case["store"]) as held:
+            async with await AsyncStore.open(log=held.log, clock=held.clock) as opened:
+                kind = OPERATIONS[case["op"]].group
+                space = await (opened.memory if kind == "memory" else opened.documents)(PRINCIPAL, SCOPE)
+                try:
+                    found = await space.call(case["op"], case["request"])
+                except PerdureError as error:
+                    found = error_object(error)
+                return json.dumps(found) != json.dumps(case["reply"])
+
+    async def all_wrong():
+        # The fixtures have the limits of HTTP; a memory in this process takes more.
+        return [case["name"] for case in PLAIN if case["store"] == store and await wrong(case)]
+
+    assert set(asyncio.run(all_wrong())) <= {case["name"] for case in PLAIN if beyond_http(case)}
+
+
+def beyond_http(case: dict[str, Any]) -> bool:
+    request = case["request"]
+    many = request.get("facts")
+    return (
+        request.get("k") == 101
+        or (isinstance(many, list) and len(many) > 1_000)
+        or len(str(request.get("query", ""))) > 16_384
+        or (type(request.get("k")) is int and request["k"] > 100)
+    )
+
+
+# The methods
+
+
+def snake(name: str) -> str:
+    return "".join("_" + c.lower() if c.isupper() else c for c in name)
+
+
+def arguments(case: dict[str, Any]) -> dict[str, Any]:
+    """Return the arguments in Python of a request that is well-formed."""
+    request = {name: value for name, value in case["request"].items() if value is not None}
+    scope, clear = request.pop("scope", None), request.pop("clear", ())
+    told = {snake(name): value for name, value in request.items()}
+    if "facts" in told:
+        told["facts"] = [{snake(name): value for name, value in fact.items()} for fact in told["facts"]]
+    if isinstance(scope, dict):
+        kind = scope["kind"]
+        (value,) = [value for name, value in scope.items() if name != "kind"] or [True]
+        told[snake(kind)] = value
+    return {**told, **{snake(name): None for name in clear}}
+
+
+def method(case: dict[str, Any]) -> str:
+    return "remember_many" if "facts" in case["request"] else NAMES.get(case["op"], case["op"])
+
+
+def shown(case: dict[str, Any], answer: Any) -> dict[str, Any]:
+    """Return an answer as it is on the wire."""
+    op = case["op"]
+    plain: dict[str, Callable[[Any], Any]] = {
+        "remember": wire.remembered_object,
+        "recall": lambda hits: {"results": [wire.hit_object(hit) for hit in hits]},
+        "trace": lambda trace: {"trace": wire.trace_object(trace)},
+        "explain": lambda explanation: {"explanation": wire.explanation_object(explanation)},
+        "get": lambda fact: {"fact": None if fact is None else wire.fact_object(fact)},
+        "history": lambda facts: {"history": [wire.fact_object(fact) for fact in facts]},
+        "list": lambda page: wire.page_object(page, wire.fact_object),
+        "correct": wire.remembered_object,
+        "changes": wire.changes_object,
+        "diff": lambda diff: {"diff": wire.diff_object(diff)},
+        "forget": wire.forgotten_object,
+        "applyForgetting": wire.forgotten_object,
+        "restore": lambda ids: {"restored": list(ids)},
+        "unblock": lambda count: {"unblocked": count},
+        "consolidate": wire.consolidated_object,
+        "recordUse": lambda count: {"counted": count},
+        "merge": wire.merged_object,
+        "capabilities": wire.capabilities_object,
+        "putDocument": wire.put_object,
+        "hasDocument": lambda found: {"exists": found},
+        "getDocument": lambda found: {"document": None if found is None else wire.document_object(found)},
+        "deleteDocument": wire.deleted_object,
+        "searchDocuments": lambda hits: {"results": [wire.document_hit_object(hit) for hit in hits]},
+        "listDocuments": lambda page: wire.page_object(page, wire.document_object),
+        "spaces": lambda names: {"spaces": [wire.space_object(name) for name in names]},
+        "erase": wire.erased_object,
+    }
+    if op in ("annotate", "end", "retract"):
+        return {"fact": wire.fact_object(answer)}
+    if "facts" in case["request"]:
+        return {"remembered": [wire.remembered_object(reply) for reply in answer]}
+    return plain[op](answer)
+
+
+def asked(case: dict[str, Any], client: Any) -> dict[str, Any]:
+    space = space_of(client, case)
+    return answered(lambda: shown(case, getattr(space, method(case))(**arguments(case))))
+
+
+@pytest.mark.parametrize("case", TOLD, ids=lambda case: case["name"])
+def test_a_method_gives_the_values_that_the_reply_of_the_fixture_tells(servers, case):
+    wanted = dict(case["reply"])
+    if case["op"] == "trace" and "trace" in wanted:
+        wanted["trace"] = {**wanted["trace"], "options": {"k": 1}}
+    with servers.client(case, Client) as client:
+        found = asked(case, client)
+    assert json.dumps(found) == json.dumps(wanted)
+
+
+def test_the_client_for_asyncio_gives_the_same_values(tmp_path):
+    servers, wrong = Servers(tmp_path), []
+    for case in RIGHT[::3]:
+        with servers.client(case, Waiting) as client:
+            if json.dumps(asked(case, client)) != json.dumps(case["reply"]):
+                wrong.append(case["name"])
+    servers.close()
+    assert wrong == []
+
+
+def test_every_operation_of_the_fixtures_is_asked_by_its_method():
+    assert {case["op"] for case in RIGHT} == {case["op"] for case in ALL if "error" not in case["reply"]}
+
+
+# Whole stores
+
+
+def test_an_export_of_a_client_is_that_of_the_store(servers, tmp_path):
+    case = {"store": "full", "op": "list", "reply": {}}
+    with servers.client(case, Client) as client, open_store("full") as store:
+        told = client.store.export(tmp_path / "file.jsonl")
+        (head, *rest), (own_head, *own) = client.store.export_lines(), store.export_lines()
+        assert rest == own
+        assert json.loads(head).keys() == json.loads(own_head).keys()
+        assert (tmp_path / "file.jsonl").read_bytes() == head + b"".join(rest)
+        assert told == store.export(tmp_path / "other.jsonl")
+
+
+def test_what_was_exported_is_imported_by_a_client(servers, tmp_path):
+    written = {"store": "empty", "op": "remember", "reply": {}}
+    with open_store("full") as full, servers.client(written, Client) as client:
+        wanted = full.export(tmp_path / "file.jsonl")
+        preview = client.store.import_(tmp_path / "file.jsonl", dry_run=True)
+        assert (preview.dry_run, preview.facts, client.store.spaces()) == (True, wanted.facts, [])
+        with (tmp_path / "file.jsonl").open("rb") as stream:
+            assert client.store.import_(stream).facts == wanted.facts
+        assert client.store.spaces() == full.spaces()
+        assert [*client.store.export_lines()][1:] == [*full.export_lines()][1:]
+        one = full.export_lines(spaces=[Namespace("bob", SCOPE)])
+        assert client.store.import_(one, into=Namespace("carol", "")).created > 0
+        assert Namespace("carol", "") in client.store.spaces()
+
+
+def test_a_client_sees_and_cleans_the_whole_store(servers):
+    written = {"store": "full", "op": "remember", "reply": {}}
+    with open_store("full") as store, servers.client(written, Client) as client:
+        assert client.store.stats().facts == store.stats().facts
+        assert client.store.verify().ok
+        erased, wanted = client.store.erase("bob"), store.erase("bob")
+        assert (erased.spaces, erased.facts, erased.purged) == (wanted.spaces, wanted.facts, wanted.purged)
+        assert client.store.purge().records == store.purge().records
+        assert Namespace("bob", SCOPE) not in client.store.spaces()
+
+
+def test_the_story_of_the_full_store_told_by_a_client_makes_the_same_store(servers):
+    written = {"store": "empty", "op": "remember", "reply": {}}
+    with open_store("full") as store, servers.client(written, Client) as client:
+        for op, request in STORY:
+            asked({"op": op, "request": request}, client)
+        memory, wanted = client.memory(PRINCIPAL, SCOPE), store.memory(PRINCIPAL, SCOPE)
+        found = [(fact.id, fact.text, fact.status) for fact in memory.list(as_of=NOW).items]
+        assert found == [(fact.id, fact.text, fact.status) for fact in wanted.list(as_of=NOW).items]
