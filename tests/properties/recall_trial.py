@@ -9,15 +9,26 @@ from random import Random
 from typing import Any
 
 from perdure import MemoryConfig
-from perdure.policies import ExponentialRecency, combined_score
+from perdure.policies import ExponentialRecency, Relevance, combined_score
+from perdure.policies.relevance import DAY_MS
 from properties.memory_run import millis
-from properties.recall_oracle import HALF_LIFE, YEAR, Judge, Told
+from properties.recall_oracle import DECAY, FILTERS, HALF_LIFE, YEAR, Judge, Told
 from properties.test_memory_machine import SideBySide
 
 WORDS = ("alpha", "beta", "gamma", "delta", "red", "boat")
 VECTORS = ((1.0, 0.0, 0.0), (0.75, 1.0, 0.0), (0.0, 1.0, 1.0), (-1.0, 2.0, 0.5), (0.25, 0.25, 3.0))
 TIMES = (None, None, 1, 2, 5, 8, 98, 101, 104, 110)
 ACTORS = (None, "Ann", "Bob Lee")
+LIMITING: dict[str, tuple[Any, ...]] = {
+    "as_of": (0, 2, 5, 101, 150),
+    "known_at": (99, 101, 103),
+    "subject": ("s", "o"),
+    "tags": (["red"], ["blue", "red"]),
+    "kind": ("semantic",),
+    "pinned": (True, False),
+    "filter": tuple(asked for asked, _ in FILTERS.values()),
+    "min_score": (0.12, 0.42),  # not to be met exactly, where the last bit would decide
+}
 ALL = 1_000  # more than there are facts
 
 
@@ -27,10 +38,12 @@ class Trial:
     def __init__(self, seed: int) -> None:
         self.random = random = Random(seed)
         self.recency = random.random() < 0.3
-        self.weight = random.choice((1.0, 1.0, 0.5))
+        self.weight = random.choice((1.0, 1.0, 0.45))
+        self.relevance = random.random() < 0.4
         config = MemoryConfig(
             supersession=random.choice(("explicit", "latest-by-subject")),
             recency=ExponentialRecency(half_life_ms=HALF_LIFE) if self.recency else "none",
+            ranking=Relevance(decay_days=DECAY / DAY_MS) if self.relevance else "score",
             historical_weight=self.weight,
             trace_limit=ALL,
         )
@@ -55,6 +68,9 @@ class Trial:
             "valid_to": random.choice((None, None, 111, 120)),
             "tags": random.choice(([], ["red"], ["red", "blue"])),
             "kind": random.choice((None, None, "semantic")),
+            "importance": random.choice((None, 0.0, 0.5, 1.0)),
+            "pinned": random.choice((False, True)),
+            "metadata": {"n": random.randint(1, 4), "at": {"city": random.choice(("Oslo", "Rome"))}},
         }
         if self.told and random.random() < 0.3:
             call["supersedes"] = [random.choice(list(self.told))]
@@ -103,27 +119,22 @@ class Trial:
                 options["weights"] = {"lexical": 0.5, "semantic": random.choice((0.0, 0.5))}
         if random.random() < 0.4:
             options["context"] = True
-        if random.random() < 0.3:
+        if random.random() < 0.2:
             start = random.choice((0, 2, 99, 108))
             options["valid_during"] = (start, start + random.choice((1, 4, 20)))
         else:
-            options["history"] = random.choice(("current", "current", "all", "historical"))
-        for name, values in (
-            ("as_of", (0, 2, 5, 101, 150)),
-            ("known_at", (99, 101, 103)),
-            ("subject", ("s", "o")),
-            ("tags", (["red"], ["blue", "red"])),
-            ("kind", ("semantic",)),
-            ("min_score", (0.1, 0.4)),
-        ):
-            if random.random() < 0.25:
+            options["history"] = random.choice(("current", "current", "all", "all", "historical"))
+        # Many questions leave hardly a fact out, so that scores are compared and not only absences.
+        often = random.choice((0.05, 0.05, 0.25))
+        for name, values in LIMITING.items():
+            if random.random() < often:
                 options[name] = random.choice(values)
         return query, options
 
     def ask(self) -> None:
         """Ask one question of every fact in every way, and compare."""
         query, options = self.question()
-        judge = Judge(self.oracle, self.told, query, options, self.both.now)
+        judge = Judge(self.oracle, self.told, query, options, self.both.now, relevance=self.relevance)
         weight = self.weight
         if options.get("history", "current") == "current" and "valid_during" not in options:
             weight = 1.0  # then everything that comes back is current

@@ -126,7 +126,11 @@ def named_actor(state: SpaceState, terms: Sequence[str]) -> str | None:
     key = ("actors",)
     known: dict[str, frozenset[str]] | None = state.kept.get(key)
     if known is None:
-        known = {name: frozenset(state.profile.document_terms(name)) for name in state.actors}
+        known = {
+            name: frozenset(state.profile.document_terms(name))
+            for name, numbers in state.actors.items()
+            if not numbers.issubset(state.hidden)
+        }
         state.keep(key, known)
     asked = set(terms)
     named = [name for name, words in known.items() if words and words <= asked]

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from perdure.errors import QueryLimit
 from perdure.lexical.bm25 import WorkExceeded, contribution, idf, norm
 from perdure.model.status import Status
@@ -21,7 +23,7 @@ from perdure.temporal.status import status_at
 def matched_label_rows(
     state: SpaceState, terms: Sequence[str], k: int, question: Question, eligible: Eligibility
 ) -> dict[int, float]:
-    """Return the label scores of the k best eligible facts whose tags or kind hold a term."""
+    """Return the label scores of the k best eligible facts whose tags or kind hold a term, ties in order of arrival."""
     labels = state.labels
     if not labels.numbers:
         return {}
@@ -30,11 +32,14 @@ def matched_label_rows(
         rows, scores, _ = labels.index.search(list(terms), len(labels.numbers), work_max=question.budget.work)
     except WorkExceeded as error:
         raise QueryLimit("work", question.budget.work) from error
+    numbers = np.array(labels.numbers)[rows]
+    # A change of annotations takes a new row, so the order of rows is not that of arrival.
+    order = np.lexsort((numbers, -np.array(scores)))
     found: dict[int, float] = {}
-    for row, score in zip(rows, scores, strict=True):
-        number = labels.numbers[row]
+    for at in order.tolist():
+        number = int(numbers[at])
         if _is_eligible(state, number, question, eligible):
-            found[number] = score
+            found[number] = scores[at]
             if len(found) == k:
                 break
     return found
