@@ -1,8 +1,8 @@
 """Are scores what their parts make, and are absences explained? `python -m bench.explain [--facts 10000] [--seed 0]`
 
 Random spaces live through random histories, and random questions are put to them: by words, by meaning, by both, with
-context, as of some moment, as known at another, for what held during an interval, with filters, floors and small
-limits. Of every fact that is not hidden the explanation, the trace and the recall are held to an oracle that works
+context, ranked by relevance too, as of some moment, as known at another, for what held during an interval, with scopes,
+filters, floors and small limits. Of every fact that is not hidden the explanation, the trace and the recall are held to an oracle that works
 from the rules alone (tests/properties/recall_oracle.py), and each score, bit for bit, to what its parts combine to.
 Ends with 1 at the first difference. Needs the packages of the extra `test`.
 """
@@ -28,7 +28,10 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument(
-        "--facts", type=int, default=10_000, help="how many to judge, counted anew a question"
+        "--facts",
+        type=int,
+        default=10_000,
+        help="how many with a score to judge, and how many without; counted anew a question",
     )
     parser.add_argument("--seed", type=int, default=0, help="of the first space; each takes the next one")
     parser.add_argument("--out", type=Path, help="also write the report to this file")
@@ -55,7 +58,7 @@ def _judge(seed: int, facts: int) -> tuple[Counter[str], int, int | None]:
 
     counts: Counter[str] = Counter()
     spaces = 0
-    while counts["facts"] < facts:
+    while min(counts["scores"], counts["facts"] - counts["scores"]) < facts:
         trial = Trial(seed + spaces)
         try:
             for _ in range(QUESTIONS):
@@ -69,7 +72,9 @@ def _judge(seed: int, facts: int) -> tuple[Counter[str], int, int | None]:
 
 def _tell(report: Report, counts: Counter[str], spaces: int, seconds: float) -> None:
     report.say(f"\n{counts['facts']:,} facts judged in {spaces:,} spaces, {seconds:.0f} s.")
-    report.say(f"{counts['scores']:,} scores equal what their parts make, bit for bit.\n")
+    report.say(
+        f"{counts['scores']:,} scores equal what their parts make, bit for bit; the others have none.\n"
+    )
     report.say("| reason | facts |")
     report.say("| --- | ---: |")
     for reason, count in sorted(counts.items()):
