@@ -14,6 +14,7 @@ from perdure.base.instants import to_millis
 from perdure.filters.evaluate import matches
 from perdure.filters.grammar import parse_filter
 from perdure.log.memory import MemoryLog
+from perdure.model.fact import FACT_KINDS
 
 NOW = 1_000
 SCALARS: list[Any] = [
@@ -50,14 +51,22 @@ moments = st.sampled_from([0, 5, 10.0, 900, 1_000, 1_005, "1970-01-01", "1970-01
 conditions = (
     st.tuples(st.sampled_from(PATHS), values | operators(values))
     | st.tuples(
-        st.sampled_from(["@subject", "@kind", "@sourceUri"]),
+        st.sampled_from(["@subject", "@sourceUri"]),
         operators(st.sampled_from([*TEXTS, "semantic", 1])),
+    )
+    | st.tuples(st.just("@kind"), operators(st.sampled_from(FACT_KINDS)))
+    | st.tuples(
+        st.just("@kind"),
+        st.sampled_from(
+            [{"$contains": "epi"}, {"$contains": 1}, {"$gt": "f"}, {"$lte": "semantic"}, {"$gt": 1}]
+        ),
     )
     | st.tuples(
         st.sampled_from(["@entities", "@tags"]),
         operators(st.sampled_from(["Ann", "Bob", "An", *NAMES, ["Bob", "Ann"]])),
     )
-    | st.tuples(st.just("@importance"), operators(st.sampled_from([0, 0.5, 1, True, "1"])))
+    | st.tuples(st.just("@importance"), operators(st.sampled_from([0, 0.5, 1, 1.0, -2])))
+    | st.tuples(st.just("@importance"), st.sampled_from([{"$contains": "1"}, {"$contains": None}]))
     | st.tuples(
         st.sampled_from(["@eventTime", "@validFrom", "@validTo", "@ingestTime"]), moments | operators(moments)
     )

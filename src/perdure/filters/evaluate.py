@@ -6,7 +6,18 @@ from collections.abc import Mapping
 from typing import Any
 
 from perdure.base.canonical import canonical_json
-from perdure.filters.grammar import ORDERING, All, AnyOf, Condition, Filter, FirstClass, Node, Not, Operator
+from perdure.filters.grammar import (
+    ORDERING,
+    All,
+    AnyOf,
+    Condition,
+    Filter,
+    FirstClass,
+    Node,
+    Not,
+    Operator,
+    is_number,
+)
 from perdure.filters.paths import ABSENT, find_value
 
 
@@ -56,11 +67,6 @@ def _contains(value: Any, operand: Any) -> bool:
 def is_same(value: Any, other: Any) -> bool:
     """Return whether two JSON values are equal: 1 equals 1.0, true is not 1, arrays are in order."""
     return canonical_json(value) == canonical_json(other)
-
-
-def is_number(value: Any) -> bool:
-    """Return whether a JSON value is a number; a boolean is none."""
-    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _are_ordered(value: Any, operator: Operator, operand: Any) -> bool:

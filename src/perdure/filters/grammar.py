@@ -15,9 +15,11 @@ from typing import Any
 
 from perdure.base.canonical import canonical_json, checked_json
 from perdure.base.instants import to_millis
+from perdure.base.text import shown_choice
 from perdure.contract import limits
 from perdure.errors import InvalidRequest
 from perdure.filters.paths import DEPTH_MAX, SHOWN_MAX, Path, parse_path
+from perdure.model.fact import FACT_KINDS
 
 CONDITIONS_MAX = 1_024  # of one filter: a tree of as many is decided in milliseconds
 IN_FULL = 100  # characters of a place that an error shows
@@ -206,12 +208,32 @@ class _Parser:
             )
         if operator is Operator.IN and not isinstance(operand, list):
             raise self._refusal(place, f"must be an array of values, got {_kind(operand)}")
-        if target in TIMES and operator is not Operator.EXISTS:
+        if isinstance(target, FirstClass) and operator is not Operator.EXISTS:
             if operator is Operator.IN:
-                operand = [self._moment(item, f"{place}[{n}]") for n, item in enumerate(operand)]
+                operand = [
+                    self._of_field(target, operator, item, f"{place}[{n}]") for n, item in enumerate(operand)
+                ]
             else:
-                operand = self._moment(operand, place)
+                operand = self._of_field(target, operator, operand, place)
         return Condition(target, operator, operand)
+
+    def _of_field(self, target: FirstClass, operator: Operator, value: Any, place: str) -> Any:
+        """Return what a fact's own field is compared with; refuse what no such field can ever be."""
+        if target in TIMES:
+            return self._moment(value, place)
+        if operator is not Operator.CONTAINS:
+            if target is FirstClass.IMPORTANCE and not is_number(value):
+                raise self._refusal(
+                    place,
+                    f"must be a number from 0 to 1, as an importance is, got {_kind(value)}{_absent(value)}",
+                )
+            is_named = operator in (Operator.EQ, Operator.IN)
+            if target is FirstClass.KIND and is_named and value not in FACT_KINDS:
+                raise self._refusal(
+                    place,
+                    f"must be one of the kinds {', '.join(FACT_KINDS)}, got {shown_choice(value)}{_absent(value)}",
+                )
+        return value
 
     def _moment(self, value: Any, place: str) -> int:
         if isinstance(value, float) and value.is_integer():
@@ -253,6 +275,15 @@ class _Parser:
 
     def _refusal(self, place: str, reason: str, **details: Any) -> InvalidRequest:
         return InvalidRequest(f"{place} {reason}", field=self._field, place=place, **details)
+
+
+def is_number(value: Any) -> bool:
+    """Return whether a JSON value is a number; a boolean is none."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _absent(value: Any) -> str:
+    return "; ask with $exists whether there is one" if value is None else ""
 
 
 def _under(place: str, key: str) -> str:

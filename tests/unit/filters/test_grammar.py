@@ -38,6 +38,14 @@ from perdure.filters.grammar import CONDITIONS_MAX, DEPTH_MAX, parse_filter
         ({"@validTo": None}, "filter.@validTo"),
         ({"@validTo": True}, "filter.@validTo"),
         ({"@ingestTime": {"$gt": 10**15}}, "filter.@ingestTime.$gt"),
+        ({"@kind": "semantc"}, "filter.@kind"),
+        ({"@kind": {"$ne": "Semantic"}}, "filter.@kind.$ne"),
+        ({"@kind": {"$nin": ["semantic", 3]}}, "filter.@kind.$nin[1]"),
+        ({"@kind": None}, "filter.@kind"),
+        ({"@importance": {"$gt": "high"}}, "filter.@importance.$gt"),
+        ({"@importance": {"$lte": None}}, "filter.@importance.$lte"),
+        ({"@importance": {"$in": [0.5, True]}}, "filter.@importance.$in[1]"),
+        ({"@importance": "1"}, "filter.@importance"),
         ({"@owner": 1}, "filter"),
         ({"@tags[0]": 1}, "filter"),
         ({"$and": [{"a[": 1}]}, "filter.$and[0]"),
@@ -49,6 +57,21 @@ def test_a_mistake_is_refused_with_its_place(told, place):
     assert refused.value.field == "filter"
     assert refused.value.details["place"] == place
     assert place in str(refused.value)
+
+
+def test_a_value_that_no_field_of_a_fact_can_have_is_refused_with_what_to_write():
+    with pytest.raises(InvalidRequest, match=r"episodic, semantic, procedural, working, got 'semantc'$"):
+        parse_filter({"@kind": "semantc"})
+    with pytest.raises(InvalidRequest, match=r"a number from 0 to 1, as an importance is, got text$"):
+        parse_filter({"@importance": {"$gt": "high"}})
+    for told in ({"@kind": None}, {"@importance": {"$gt": None}}):
+        with pytest.raises(InvalidRequest, match=r"ask with \$exists"):
+            parse_filter(told)
+
+
+def test_what_can_match_a_part_of_a_kind_or_lies_between_kinds_is_no_mistake():
+    for told in ({"$contains": "sem"}, {"$gt": "m"}, {"$exists": False}, {"$in": []}):
+        parse_filter({"@kind": told})
 
 
 @pytest.mark.parametrize("operator", ["$regex", "$EQ", "$", "$$eq", "$eq') OR 1=1 --", "$ne "])
