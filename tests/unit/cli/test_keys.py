@@ -9,7 +9,7 @@ import pytest
 
 from perdure.server.keys import Keyring
 from perdure.server.tenants import find_directory, is_root
-from unit.cli.command_line import remember, texts
+from unit.cli.command_line import texts
 
 KEY = re.compile(r"pk_[0-9a-f]{16}_[0-9a-f]{64}")
 
@@ -91,7 +91,7 @@ def test_the_list_is_narrowed_by_tenant_principal_and_scope(run):
 
 
 def test_a_store_that_is_in_use_gets_keys_and_stays_as_it_was(run):
-    remember(run, "The kettle is blue")
+    assert run("remember", "The kettle is blue").code == 0
     create(run)
     assert texts(run("list", "--json")) == ["The kettle is blue"]
     assert run("verify").code == 0
@@ -104,7 +104,7 @@ def test_a_key_of_another_tenant_makes_a_new_place_a_root(run, store_path):
 
 
 def test_one_store_takes_no_key_of_another_tenant(run, store_path):
-    remember(run, "The kettle is blue")
+    assert run("remember", "The kettle is blue").code == 0
     refused = run("keys", "create", "--tenant", "acme", "--json")
     assert refused.code == 2
     assert refused.error["field"] == "tenant"
