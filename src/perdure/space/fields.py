@@ -16,8 +16,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from pyroaring import BitMap
 
 from perdure.base.canonical import canonical_json, decode_json
-from perdure.filters.grammar import is_number
-from perdure.filters.grammar import Condition, Operator
+from perdure.filters.grammar import Condition, Operator, is_number
 from perdure.filters.paths import ABSENT, Path, find_value
 from perdure.log.records import FactRecord
 
