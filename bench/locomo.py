@@ -1,8 +1,8 @@
 """LoCoMo conversations by the public API: how they are read, and how much of a question's evidence comes back.
 
-    python bench/locomo.py CONVERSATIONS.zip            figures per category, and milliseconds per recall
-    python bench/locomo.py CONVERSATIONS.zip --context  the same, with what stands around a match
-    python bench/locomo.py CONVERSATIONS.zip --forms    R@10 of other forms of a fact's text
+    python -m bench.locomo CONVERSATIONS.zip            figures per category, and milliseconds per recall
+    python -m bench.locomo CONVERSATIONS.zip --context  the same, with what stands around a match
+    python -m bench.locomo CONVERSATIONS.zip --forms    R@10 of other forms of a fact's text
 
 Each turn is a fact as `perdure import` makes it: `[date] speaker: text (caption; search words)`, with the session
 as source, the turn as position, the speaker as actor and the session's date as event time. Configuration and
@@ -14,10 +14,10 @@ image_query.
 
 from __future__ import annotations
 
+import argparse
 import json
 import re
 import statistics
-import sys
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -173,13 +173,20 @@ def _row(name: str, rows: Sequence[Sequence[float]]) -> str:
 
 
 def main() -> None:
-    path = Path(sys.argv[1])
-    if "--forms" in sys.argv:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("file", type=Path, help="an archive of LoCoMo conversations")
+    parser.add_argument("--context", action="store_true", help="count what stands around a match")
+    parser.add_argument("--forms", action="store_true", help="compare forms of a fact's text instead")
+    told = parser.parse_args()
+    path = told.file
+    if told.forms:
         print("| text of a fact | n | R@5 | R@10 | R@20 |\n|---|---|---|---|---|")
         for name, left_out in FORMS.items():
             print(_row(f"`{name}`", _all_but_adversarial(measure(path, frozenset(left_out))[0])))
         return
-    rows, seconds = measure(path, context="--context" in sys.argv)
+    rows, seconds = measure(path, context=told.context)
     print("| questions | n | R@5 | R@10 | R@20 |\n|---|---|---|---|---|")
     print(_row("categories 1-4", _all_but_adversarial(rows)))
     for category, name in CATEGORIES.items():

@@ -1,6 +1,6 @@
 """What the SQLite log costs: heads, appends, point reads, whole reads, scrubs.
 
-    python bench/log.py [DIRECTORY]
+    python -m bench.log [DIRECTORY]
 
 DIRECTORY (default: a temporary one) says which disk is measured. Times are the best or the median of repeated
 rounds, as the table says: the best counts this process's CPU time, the median the clock. What is compared is
@@ -9,10 +9,10 @@ measured in turn, so that both sides see the same disk.
 
 from __future__ import annotations
 
+import argparse
 import os
 import random
 import statistics
-import sys
 import tempfile
 import time
 from pathlib import Path
@@ -135,7 +135,11 @@ def measure(directory):
 
 
 def main():
-    with tempfile.TemporaryDirectory(dir=sys.argv[1] if len(sys.argv) > 1 else None) as name:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("directory", nargs="?", help="on the disk that is measured; default: a temporary one")
+    with tempfile.TemporaryDirectory(dir=parser.parse_args().directory) as name:
         for title, value, unit, bar in measure(Path(name)):
             print(f"{title:42}{value:14,.2f} {unit:4}{bar}")
 

@@ -6,8 +6,8 @@ the questions match no turn, and how much of the evidence is among the first ten
 
 from __future__ import annotations
 
+import argparse
 import random
-import sys
 from pathlib import Path
 
 from bench.locomo import ADVERSARIAL, conversations, turn_id
@@ -36,9 +36,14 @@ def mistyped(question: str, words: int | None, chance: random.Random) -> str:
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("file", type=Path, help="an archive of LoCoMo conversations")
+    told = parser.parse_args()
     chance = random.Random(SEED)
     rows: dict[int | None, list[tuple[bool, float]]] = {0: [], 1: [], 2: [], None: []}
-    for number, conversation in enumerate(conversations(Path(sys.argv[1]))):
+    for number, conversation in enumerate(conversations(told.file)):
         with Store.open(":memory:") as store:
             memory: Memory = store.memory(f"c{number}")
             memory.remember_many(conversation.facts)
