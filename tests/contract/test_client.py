@@ -17,12 +17,13 @@ import pytest
 from contract.cases import FIXTURES
 from contract.stores import NOW, PRINCIPAL, SCOPE, SECRET, STORY, open_store
 from perdure import AsyncStore, ManualClock, Namespace, PerdureError
-from perdure.client import AsyncClient, Client
+from perdure.client import Client
 from perdure.contract import wire
 from perdure.contract.operations import OPERATIONS
 from perdure.contract.wire import error_object
 from perdure.server.app import create_app
 from perdure.server.settings import Opening, Settings
+from unit.client.waiting import WaitingClient
 
 ALL = json.loads(FIXTURES.read_text(encoding="utf-8"))
 CASES = [case for case in ALL if case["op"] in OPERATIONS]
@@ -90,42 +91,6 @@ def servers(tmp_path_factory):
     made.close()
 
 
-class Waiting:
-    """An AsyncClient, whose calls are waited for, on an event loop of its own."""
-
-    def __init__(self, **options):
-        self._loop = asyncio.new_event_loop()
-        self._held = AsyncClient(**options)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self._loop.run_until_complete(self._held.close())
-        self._loop.close()
-
-    def memory(self, *names):
-        return _Waited(self._loop, self._held.memory(*names))
-
-    def documents(self, *names):
-        return _Waited(self._loop, self._held.documents(*names))
-
-    @property
-    def store(self):
-        return _Waited(self._loop, self._held.store)
-
-
-class _Waited:
-    def __init__(self, loop, held):
-        self._loop, self._held = loop, held
-
-    def __getattr__(self, name):
-        def call(*args, **kwargs):
-            return self._loop.run_until_complete(getattr(self._held, name)(*args, **kwargs))
-
-        return call
-
-
 def answered(call: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     try:
         return call()
@@ -155,6 +120,7 @@ def test_a_plain_request_gets_the_reply_of_the_fixture(servers, case):
     assert json.dumps(without_limits(found)) == json.dumps(case["reply"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("store", ["empty", "full"])
 def test_the_twins_for_asyncio_give_the_replies_of_the_fixtures(store):
     async def wrong(case):
@@ -267,7 +233,7 @@ def test_a_method_gives_the_values_that_the_reply_of_the_fixture_tells(servers, 
 def test_the_client_for_asyncio_gives_the_same_values(tmp_path):
     servers, wrong = Servers(tmp_path), []
     for case in RIGHT[::3]:
-        with servers.client(case, Waiting) as client:
+        with servers.client(case, WaitingClient) as client:
             if json.dumps(asked(case, client)) != json.dumps(case["reply"]):
                 wrong.append(case["name"])
     servers.close()
