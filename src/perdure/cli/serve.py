@@ -1,0 +1,191 @@
+"""The command serve: a store, or a root of tenants, over HTTP."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from perdure.cli import options as o
+from perdure.cli.failures import Failed
+from perdure.cli.session import Session, command
+
+if TYPE_CHECKING:
+    from perdure.memory.config import MemoryConfig
+    from perdure.server.settings import Settings
+
+MODULES = ("litestar", "uvicorn", "httptools", "prometheus_client", "opentelemetry")
+MISSING = "serve needs the server's packages: pip install 'perdure[server]'"
+PORT_DEFAULT = 8420
+HOST_DEFAULT = "127.0.0.1"
+
+
+def add_to(app: typer.Typer) -> None:
+    command(app, "serve")(serve)
+
+
+def serve(  # noqa: PLR0913 - the options of the command
+    session: Session,
+    *,
+    host: Annotated[
+        str, typer.Option("--host", metavar="HOST", help="The address to listen on; this machine alone.")
+    ] = HOST_DEFAULT,
+    port: Annotated[
+        str, typer.Option("--port", metavar="N", help="The port, 0 to 65535; 0 takes any that is free.")
+    ] = str(PORT_DEFAULT),
+    workers: Annotated[
+        str, typer.Option("--workers", metavar="N", help="How many processes serve, 1 to 64.")
+    ] = "1",
+    no_auth: Annotated[
+        bool,
+        typer.Option("--no-auth", help="Ask for no key and no token: whoever reaches the port may do all."),
+    ] = False,
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--allow-host",
+            metavar="NAME",
+            help="A further Host that requests may name, as behind a proxy; repeatable. The address itself, and on "
+            "this machine localhost, are allowed.",
+        ),
+    ] = None,
+    default_principal: Annotated[
+        str | None,
+        typer.Option(
+            "--default-principal",
+            metavar="NAME",
+            help="Whose memory it is where neither key nor header says. Without it such a request is refused.",
+        ),
+    ] = None,
+    tls_cert: Annotated[
+        str | None,
+        typer.Option(
+            "--tls-cert", metavar="FILE", help="A certificate chain in PEM; with it the server speaks TLS."
+        ),
+    ] = None,
+    tls_key: Annotated[
+        str | None, typer.Option("--tls-key", metavar="FILE", help="Its key in PEM, without a passphrase.")
+    ] = None,
+    rate: Annotated[
+        str | None,
+        typer.Option(
+            "--rate",
+            metavar="NUMBER",
+            help="Requests a second of each key; more get 503. Default: as many as come.",
+        ),
+    ] = None,
+    burst: Annotated[
+        str | None,
+        typer.Option(
+            "--burst", metavar="N", help="How many at once before the rate counts; default a second's worth."
+        ),
+    ] = None,
+    queue: Annotated[
+        str,
+        typer.Option(
+            "--queue", metavar="N", help="How many requests of a kind may wait for a thread in a worker."
+        ),
+    ] = "256",
+    request_timeout: Annotated[
+        str,
+        typer.Option(
+            "--request-timeout",
+            metavar="SECONDS",
+            help="How long a request may take; verify, purge, export and their like have ten minutes.",
+        ),
+    ] = "30",
+    embedding_dimension: Annotated[
+        str | None,
+        typer.Option(
+            "--embedding-dimension",
+            metavar="N",
+            help="The length of given vectors, 1 to 4096, in place of the configuration's. Default: the first one's.",
+        ),
+    ] = None,
+    mcp: Annotated[
+        bool,
+        typer.Option(
+            "--mcp/--no-mcp", help="Serve /mcp too (Model Context Protocol), where its package is there."
+        ),
+    ] = True,
+    tracing: Annotated[
+        bool,
+        typer.Option(
+            "--tracing", help="Make OpenTelemetry spans, for the provider that the environment sets up."
+        ),
+    ] = False,
+    log_format: Annotated[
+        str,
+        typer.Option("--log-format", metavar="FORM", help="console, for people, or json; on standard error."),
+    ] = "console",
+    log_level: Annotated[
+        str, typer.Option("--log-level", metavar="LEVEL", help="debug, info, warning or error.")
+    ] = "info",
+) -> None:
+    """Serve the store over HTTP until a signal ends it.
+
+    Without keys (perdure keys create) only this machine is served, and each request needs the token that lies in
+    server.token beside the store, as Authorization: Bearer TOKEN. With keys, each request needs one of them, and
+    other machines may be served: then use TLS, here or in a proxy.
+
+    Operations are POST /api/v1/GROUP/OPERATION; /docs and /openapi.json describe them. /health/live and /health/ready
+    are for supervisors, /metrics is for Prometheus. SIGTERM and SIGINT let what has begun come to its end.
+    """
+    if not all(find_spec(module) for module in MODULES):
+        raise Failed(MISSING)
+    from perdure.server.settings import Limits, Opening, Settings  # noqa: PLC0415 - help must not wait for it
+
+    told: dict[str, Any] = {} if rate is None else {"rate": o.real(rate, "rate")}
+    limits = Limits(
+        queue=_whole(queue, "queue"),
+        burst=_whole(burst or "0", "burst"),
+        request_timeout_s=o.real(request_timeout, "request_timeout") or 0.0,
+        **told,
+    )
+    dimension = o.whole(embedding_dimension, "embedding_dimension")
+    form: Any = log_format
+    level: Any = log_level
+    _run(
+        Settings(
+            store=session.place,
+            host=host,
+            port=_whole(port, "port"),
+            config=_with_dimension(session.config, dimension),
+            opening=Opening(session.key, session.secret, session.backend),
+            auth=not no_auth,
+            default_principal=default_principal,
+            allow_hosts=tuple(allow_host or ()),
+            workers=_whole(workers, "workers"),
+            tls_cert=None if tls_cert is None else Path(tls_cert),
+            tls_key=None if tls_key is None else Path(tls_key),
+            log_format=form,
+            log_level=level,
+            tracing=tracing,
+            mcp=mcp,
+            limits=limits,
+        )
+    )
+
+
+def _run(settings: Settings) -> None:
+    from perdure.server.starting import start  # noqa: PLC0415 - help must not wait for it
+
+    start(settings)
+
+
+def _whole(told: str, field: str) -> int:
+    found = o.whole(told, field)
+    assert found is not None
+    return found
+
+
+def _with_dimension(config: MemoryConfig | None, dimension: int | None) -> MemoryConfig | None:
+    if dimension is None:
+        return config
+    from dataclasses import replace  # noqa: PLC0415
+
+    from perdure.memory.config import MemoryConfig  # noqa: PLC0415 - help must not wait for it
+
+    return replace(config or MemoryConfig(), embedding_dimension=dimension)

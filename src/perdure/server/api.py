@@ -1,0 +1,141 @@
+"""The routes of the contract: each request is let in, read, carried out on a thread, and answered."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from perdure.contract.limits import HTTP
+from perdure.errors import NotFound
+from perdure.server.access import Allowed, check_role, place, read_headers
+from perdure.server.asked import Asked
+from perdure.server.bodies import Receive, decode_body, read_body, read_parts
+from perdure.server.engine import Engine
+from perdure.server.guard import check_body
+from perdure.server.replying import JSON, Send, encode, reply, start
+from perdure.server.routes import Route, route
+from perdure.server.streaming import Outflow, pulled
+from perdure.server.tracing import Tracing
+
+PREFIX = "/api/v1/"
+LINES = b"application/x-ndjson"
+ASKED = "perdure.asked"
+
+
+class Api:
+    """An ASGI application for what is below /api/v1/."""
+
+    def __init__(self, engine: Engine, tracing: Tracing | None = None) -> None:
+        self._engine, self._tracing = engine, tracing
+        self._limits = engine.settings.limits
+        self._told_limits = {
+            "k": HTTP.k_max,
+            "queryBytes": HTTP.query_bytes_max,
+            "batch": HTTP.batch_max,
+            "bodyBytes": self._limits.body_bytes_max,
+        }
+
+    async def __call__(self, scope: Any, receive: Receive, send: Send) -> None:
+        """Answer one request. Raises PerdureError for what is refused; nothing was sent then."""
+        asked: Asked = scope[ASKED]
+        allowed, gone = self._admit(scope, asked)
+        if gone.operation.name == "export":
+            await self._export(asked, allowed, gone, receive, send)
+        elif gone.operation.name == "import":
+            await self._import(asked, allowed, gone, receive, send)
+        else:
+            body = await self._body(asked, gone, receive)
+            headers, data = await self._carry_out(asked, allowed, gone, body)
+            await reply(send, asked, data, headers=headers)
+
+    def _admit(self, scope: Any, asked: Asked) -> tuple[Allowed, Route]:
+        """Say who asks, before anything is said of what is asked for."""
+        raw = scope["headers"]
+        access = self._engine.authenticator.access([value for name, value in raw if name == b"authorization"])
+        asked.key_id = access.key_id
+        self._engine.rates.take(access.key_id or "", asyncio.get_running_loop().time())
+        path = scope["raw_path"].partition(b"?")[0][len(PREFIX) :]
+        gone = route(scope["method"], path, scope["query_string"], asked.headers)
+        asked.op = gone.operation.name
+        check_role(access, gone.operation, gone.fields)
+        principal = self._engine.settings.default_principal
+        needed = gone.operation.group != "store" or bool(gone.fields.get("here"))
+        allowed = place(access, read_headers(raw), default_principal=principal, needed=needed)
+        asked.tenant = allowed.tenant
+        return allowed, gone
+
+    async def _body(self, asked: Asked, gone: Route, receive: Receive) -> bytes:
+        if not gone.has_body:
+            return b""
+        check_body(asked.headers, self._limits.body_bytes_max, JSON)
+        return await read_body(receive, self._limits.body_bytes_max, self._limits.body_timeout_s)
+
+    async def _carry_out(
+        self, asked: Asked, allowed: Allowed, gone: Route, body: bytes
+    ) -> tuple[list[tuple[bytes, bytes]], bytes]:
+        def work() -> tuple[list[tuple[bytes, bytes]], bytes]:
+            request = {**decode_body(body), **gone.fields} if gone.fields else decode_body(body)
+            with self._engine.caller(allowed, gone.operation) as caller:
+                answer = caller.call(gone.operation.name, request)
+            return self._finished(gone, answer)
+
+        # A purge takes long; that a text merely spells it does no harm.
+        long = gone.purges or b'"purge"' in body
+        return await self._engine.run(gone.operation, self._traced(asked, work), long=long)
+
+    def _finished(self, gone: Route, answer: dict[str, Any]) -> tuple[list[tuple[bytes, bytes]], bytes]:
+        headers: list[tuple[bytes, bytes]] = []
+        name = gone.operation.name
+        if name == "capabilities":
+            answer = {**answer, "limits": self._told_limits}
+        if name == "getDocument" and gone.fields:
+            if answer["document"] is None:
+                raise NotFound("there is no document of this id", field="id")
+            headers.append((b"etag", b'"%d"' % answer["document"]["version"]))
+        if name == "putDocument" and gone.fields:
+            headers.append((b"etag", b'"%d"' % answer["version"]))
+        return headers, encode(answer)
+
+    async def _export(
+        self, asked: Asked, allowed: Allowed, gone: Route, receive: Receive, send: Send
+    ) -> None:
+        body = await self._body(asked, gone, receive)
+        flow = Outflow()
+
+        def work() -> None:
+            request = decode_body(body)
+            with self._engine.caller(allowed, gone.operation) as caller:
+                flow.pour(caller.export_lines(request))
+
+        pouring = asyncio.create_task(self._engine.run(gone.operation, self._traced(asked, work)))
+        pouring.add_done_callback(lambda done: flow.end(None if done.cancelled() else done.exception()))
+        try:
+            chunk = await flow.next()  # raises what keeps it from beginning, while that can still be told
+            await start(send, asked, 200, LINES)
+            while chunk is not None:
+                await send({"type": "http.response.body", "body": chunk, "more_body": True})
+                chunk = await flow.next()
+            await send({"type": "http.response.body", "body": b""})
+        finally:
+            flow.stop()
+
+    async def _import(
+        self, asked: Asked, allowed: Allowed, gone: Route, receive: Receive, send: Send
+    ) -> None:
+        check_body(asked.headers, self._limits.import_bytes_max, LINES)
+        request: dict[str, Any] = {name: told for name, told in gone.fields.items() if name != "here"}
+        if gone.fields.get("here"):
+            request["into"] = {"principal": allowed.namespace.principal, "scope": allowed.namespace.scope}
+        loop = asyncio.get_running_loop()
+        parts = read_parts(receive, self._limits.import_bytes_max, self._limits.long_timeout_s)
+
+        def work() -> dict[str, Any]:
+            with self._engine.caller(allowed, gone.operation) as caller:
+                return caller.import_lines(pulled(parts, loop), request)
+
+        answer = await self._engine.run(gone.operation, self._traced(asked, work))
+        await reply(send, asked, encode(answer))
+
+    def _traced(self, asked: Asked, work: Callable[[], Any]) -> Callable[[], Any]:
+        return work if self._tracing is None else self._tracing.around(asked, work)

@@ -1,0 +1,135 @@
+"""The application: routes of the contract, health, metrics and the pages, with one guard before all of them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from litestar import Litestar, asgi
+
+from perdure.base.clock import Clock
+from perdure.contract.operations import OPERATIONS
+from perdure.contract.schema import openapi
+from perdure.errors import PerdureError
+from perdure.server.api import ASKED, Api
+from perdure.server.asked import Asked
+from perdure.server.engine import Engine
+from perdure.server.failures import NoRoute, WrongMethod
+from perdure.server.front import Front
+from perdure.server.metrics import CONTENT_TYPE, Metrics
+from perdure.server.pages import POLICY, docs_page
+from perdure.server.replying import Send, encode, reply
+from perdure.server.settings import Settings, checked_settings
+from perdure.server.tracing import Tracing
+
+Answer = Callable[[Asked, Any], Any]
+HTML = b"text/html; charset=utf-8"
+
+
+def create_app(
+    settings: Settings,
+    *,
+    clock: Clock | None = None,
+    metrics: Metrics | None = None,
+    tracer_provider: Any = None,
+) -> Front:
+    """Return the server as an ASGI application. Close it, unless a server ends its lifespan.
+
+    Args:
+        settings: of the server.
+        clock: tells ingest times and the present; the system's when absent.
+        metrics: where it counts; a place of its own when absent.
+        tracer_provider: of OpenTelemetry, in place of the process's own; where settings.tracing is on.
+
+    Raises:
+        InvalidRequest: a setting is wrong, or the server would be open to others without any key.
+        Corrupt, Busy, StorageFull, Unavailable: the keys cannot be read, or the token not made.
+    """
+    engine = Engine(checked_settings(settings), clock=clock)
+    tracing = Tracing(tracer_provider) if settings.tracing else None
+    counted = metrics or Metrics()
+    api = Api(engine, tracing)
+    pages = Pages(engine, counted)
+    handlers = [_mounted("/api/v1", api), *pages.handlers()]
+    inner = Litestar(
+        handlers, openapi_config=None, logging_config=None, exception_handlers={Exception: _raise}
+    )
+    return Front(inner, engine, counted)
+
+
+class Pages:
+    """What is not of the contract: health, metrics, and the description of the API."""
+
+    def __init__(self, engine: Engine, metrics: Metrics) -> None:
+        self._engine, self._metrics = engine, metrics
+        described = openapi()
+        self._openapi, self._docs = encode(described), docs_page(described)
+
+    def handlers(self) -> list[Any]:
+        return [
+            _page("/health/live", "health_live", self._live),
+            _page("/health/ready", "health_ready", self._ready),
+            _page("/metrics", "metrics", self._told),
+            _page("/openapi.json", "openapi", self._describe),
+            _page("/docs", "docs", self._show),
+        ]
+
+    async def _live(self, asked: Asked, send: Send) -> None:
+        await reply(send, asked, b'{"status":"ok"}')
+
+    async def _ready(self, asked: Asked, send: Send) -> None:
+        try:
+            status = await self._engine.run(OPERATIONS["get"], self._engine.health)
+        except PerdureError as error:  # the line is full, or the server ends
+            status = error.code
+        await reply(send, asked, encode({"status": status}), status=200 if status == "ok" else 503)
+
+    async def _told(self, asked: Asked, send: Send) -> None:
+        self._check(asked)
+        sizes = await asyncio.to_thread(self._engine.sizes)
+        self._metrics.set_stores(**sizes)
+        for line in (self._engine.reads, self._engine.writes, self._engine.long):
+            self._metrics.set_pending(line.name, line.pending)
+        await reply(send, asked, self._metrics.page(), media=CONTENT_TYPE)
+
+    async def _describe(self, asked: Asked, send: Send) -> None:
+        self._check(asked)
+        await reply(send, asked, self._openapi)
+
+    async def _show(self, asked: Asked, send: Send) -> None:
+        self._check(asked)
+        await reply(send, asked, self._docs, media=HTML, headers=[(b"content-security-policy", POLICY)])
+
+    def _check(self, asked: Asked) -> None:
+        """Ask for a key where others than this machine can come."""
+        if not self._engine.settings.is_loopback:
+            told = asked.headers.get(b"authorization")
+            self._engine.authenticator.access([] if told is None else [told])
+
+
+def _page(path: str, name: str, answer: Answer) -> Any:
+    async def handler(scope: Any, receive: Any, send: Any) -> None:
+        del receive
+        asked: Asked = scope[ASKED]
+        asked.op = name
+        if scope["method"] not in ("GET", "HEAD"):
+            raise WrongMethod("GET", "HEAD")
+        await answer(asked, send)
+
+    return asgi(path, copy_scope=False)(handler)
+
+
+def _mounted(path: str, app: Any) -> Any:
+    async def handler(scope: Any, receive: Any, send: Any) -> None:
+        await app(scope, receive, send)
+
+    return asgi(path, is_mount=True, copy_scope=False)(handler)
+
+
+def _raise(request: Any, error: Exception) -> Any:
+    """Hand on what Litestar itself refuses, so that it gets the one shape."""
+    del request
+    if getattr(error, "status_code", None) == 404:
+        raise NoRoute from None
+    raise error

@@ -1,0 +1,95 @@
+"""Bodies of requests: read as they come, no further than the limit, and decoded strictly."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
+from typing import Any
+
+import msgspec
+
+from perdure.base.canonical import strict_json
+from perdure.errors import InvalidJson, InvalidRequest
+from perdure.server.failures import Slow
+from perdure.server.guard import too_large
+
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+
+_decode = msgspec.json.Decoder().decode
+
+
+class Gone(Exception):
+    """Whoever made the request has closed the connection."""
+
+
+def decode_body(data: bytes) -> dict[str, Any]:
+    """Return the object that a body holds; an empty body is an empty object.
+
+    Raises:
+        InvalidJson: it is no JSON, not UTF-8, or holds NaN or an infinity.
+        InvalidRequest: it holds a key twice, is nested too deeply, or is no object.
+    """
+    if not data:
+        return {}
+    try:
+        value = strict_json(data.decode("utf-8"), field="body")
+    except UnicodeDecodeError as error:
+        raise InvalidJson(f"the body is not UTF-8 at byte {error.start + 1}", field="body") from error
+    except InvalidRequest as error:
+        if _is_json(data):
+            raise
+        raise InvalidJson(error.message, field="body") from error
+    if not isinstance(value, dict):
+        raise InvalidRequest("the body must be an object", field="body")
+    return value
+
+
+async def read_body(receive: Receive, bytes_max: int, timeout_s: float) -> bytes:
+    """Return the whole body.
+
+    Raises as `read_parts`.
+    """
+    parts = [part async for part in read_parts(receive, bytes_max, timeout_s)]
+    return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+async def read_parts(receive: Receive, bytes_max: int, timeout_s: float) -> AsyncIterator[bytes]:
+    """Give the body's parts as they come.
+
+    Args:
+        receive: of the request.
+        bytes_max: how many are taken.
+        timeout_s: how long the whole may take.
+
+    Raises:
+        TooLarge: there are more; they are not read.
+        Slow: the time is over.
+        Gone: the connection was closed before the end.
+    """
+    loop = asyncio.get_running_loop()
+    deadline, size, more = loop.time() + timeout_s, 0, True
+    while more:
+        try:
+            async with asyncio.timeout_at(deadline):
+                message = await receive()
+        except TimeoutError as error:
+            raise Slow(f"the body did not come within {timeout_s:g} s") from error
+        if message["type"] == "http.disconnect":
+            raise Gone
+        part, more = message.get("body", b""), message.get("more_body", False)
+        size += len(part)
+        if size > bytes_max:
+            raise too_large(bytes_max)
+        if part:
+            yield part
+
+
+def _is_json(data: bytes) -> bool:
+    """Whether it is JSON by the standard, duplicate keys and all."""
+    try:
+        _decode(data)
+    except RecursionError:  # too deep is not malformed
+        return True
+    except msgspec.DecodeError:
+        return False
+    return True

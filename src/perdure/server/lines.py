@@ -1,0 +1,143 @@
+"""Where engine calls wait and run: a few threads, a line before them, and no more than fits."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from queue import SimpleQueue
+from typing import Any, Generic, TypeVar
+
+from perdure.errors import Busy, Unavailable
+
+T = TypeVar("T")
+
+RETRY_AFTER_S = 1
+
+
+class Line:
+    """Threads that do one thing after another. All but the work itself happens on the event loop's thread."""
+
+    def __init__(self, name: str, *, threads: int, queue: int) -> None:
+        """Make a line; its threads begin with its first work.
+
+        Args:
+            name: of the threads.
+            threads: how many calls run at once.
+            queue: how many more may wait.
+        """
+        self.name, self._size, self._capacity = name, threads, threads + queue
+        self._jobs: SimpleQueue[_Job[Any] | None] = SimpleQueue()
+        self._threads: list[threading.Thread] = []
+        self.pending = 0
+
+    async def run(self, work: Callable[[], T], *, timeout_s: float, writes: bool = False) -> T:
+        """Run the work on one of the threads and return what it returns, or raise what it raises.
+
+        What has begun is carried to its end, also where nobody waits for it any more.
+
+        Raises:
+            Busy: the line is full, or the time was over before the work began; nothing was done.
+            Unavailable: the time is over while the work goes on; a write may still be carried out.
+        """
+        if self.pending >= self._capacity:
+            raise Busy("the server has as much to do as it takes at once; try again later")
+        loop = asyncio.get_running_loop()
+        job = _Job(work, loop)
+        job.answer.add_done_callback(self._finished)
+        self.pending += 1
+        timer = loop.call_later(timeout_s, job.give_up, timeout_s, writes)
+        self._put(job)
+        try:
+            return await job.answer
+        finally:
+            timer.cancel()
+            if not job.answer.done():  # whoever asked has gone
+                job.abandon()
+
+    def close(self) -> None:
+        """Let the threads end after what was put in before. Does not wait."""
+        for _ in self._threads:
+            self._jobs.put(None)
+
+    def join(self) -> None:
+        """Wait until the threads have ended."""
+        for thread in self._threads:
+            thread.join()
+
+    def _put(self, job: _Job[Any]) -> None:
+        if len(self._threads) < min(self._size, self.pending):
+            thread = threading.Thread(
+                target=_work, args=(self._jobs,), name=f"perdure-{self.name}", daemon=True
+            )
+            self._threads.append(thread)
+            thread.start()
+        self._jobs.put(job)
+
+    def _finished(self, _: object) -> None:
+        self.pending -= 1
+
+
+class _Job(Generic[T]):
+    """One call. Its one ticket goes to whoever comes first: the thread that begins it, or who gives it up."""
+
+    def __init__(self, work: Callable[[], T], loop: asyncio.AbstractEventLoop) -> None:
+        self.work, self.loop = work, loop
+        self.answer: asyncio.Future[T] = loop.create_future()
+        self.tickets = [None]
+
+    def run(self) -> None:
+        try:
+            self.tickets.pop()
+        except IndexError:
+            return
+        try:
+            result = self.work()
+        except BaseException as error:  # noqa: BLE001 - raised again where it is awaited
+            self._tell(self._fail, error)
+        else:
+            self._tell(self._succeed, result)
+
+    def give_up(self, timeout_s: float, writes: bool) -> None:
+        if self.answer.done():
+            return
+        if self._was_waiting():
+            self._fail(
+                Busy(f"the request waited for its turn for {timeout_s:g} s and was not begun; try again")
+            )
+            return
+        told = f"the request was not done within {timeout_s:g} s"
+        if writes:
+            told += "; it may still be carried out: repeat it with the same id or idempotency key to be sure"
+        self._fail(Unavailable(told))
+
+    def abandon(self) -> None:
+        if self._was_waiting():
+            self.answer.cancel()
+
+    def _was_waiting(self) -> bool:
+        try:
+            self.tickets.pop()
+        except IndexError:
+            return False
+        return True
+
+    def _tell(self, how: Callable[[Any], None], what: Any) -> None:
+        try:
+            self.loop.call_soon_threadsafe(how, what)
+        except RuntimeError:  # the loop was closed: nobody waits for the answer
+            return
+
+    def _succeed(self, result: T) -> None:
+        if not self.answer.done():
+            self.answer.set_result(result)
+
+    def _fail(self, error: BaseException) -> None:
+        if not self.answer.done():
+            self.answer.set_exception(error)
+
+
+def _work(jobs: SimpleQueue[_Job[Any] | None]) -> None:
+    while (job := jobs.get()) is not None:
+        job.run()
+        del job  # else the last request's values stay until the next comes

@@ -1,0 +1,125 @@
+"""HTTP on a connection: Uvicorn's, with bounds on what comes before a request is complete, and errors in the one shape."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+
+from perdure.contract.wire import error_object
+from perdure.errors import Busy, PerdureError
+from perdure.server.failures import HeadTooLarge, Malformed
+from perdure.server.guard import SECURITY_HEADERS
+from perdure.server.lines import RETRY_AFTER_S
+from perdure.server.replying import encode
+from perdure.server.settings import Limits
+
+HEAD_BYTES_MAX = 64 << 10
+
+
+class Protocol(HttpToolsProtocol):
+    """One connection. Before the headers of a request are complete, both time and bytes are bounded."""
+
+    limits = Limits()
+
+    def __init__(self, *told: Any, **named: Any) -> None:
+        super().__init__(*told, **named)
+        self._head_bytes = 0
+        self._in_head = True
+        self._head_timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Take the connection, or refuse it where there are as many as may be."""
+        super().connection_made(transport)
+        if len(self.connections) > self.limits.connections:
+            self._refuse(Busy("the server has as many connections as it takes; try again later"))
+            return
+        self._await_head()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Let go of the connection."""
+        self._stop_timer()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Parse what came."""
+        super().data_received(data)
+        if self._in_head and self.parser is not None:
+            self._head_bytes += len(data)
+            self._check_head()
+
+    def on_message_begin(self) -> None:
+        """Begin a request."""
+        super().on_message_begin()
+        self._head_bytes, self._in_head = 0, True
+        if self._head_timer is None:
+            self._await_head()
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Take one header."""
+        super().on_header(name, value)
+        self._head_bytes += len(name) + len(value)
+
+    def on_headers_complete(self) -> None:
+        """Begin to answer."""
+        self._stop_timer()
+        self._in_head = False
+        if self._head_bytes + len(self.url) > HEAD_BYTES_MAX:
+            self._check_head(len(self.url))
+            return
+        super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        """Take a part of the body, unless the request was refused."""
+        if not self.transport.is_closing():
+            super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        """Take the end of the body, unless the request was refused."""
+        if not self.transport.is_closing():
+            super().on_message_complete()
+
+    def send_400_response(self, msg: str) -> None:
+        """Refuse what is no HTTP."""
+        del msg
+        self._refuse(Malformed("this is no request of HTTP/1.1"))
+
+    def _check_head(self, more: int = 0) -> None:
+        if self._head_bytes + more > HEAD_BYTES_MAX:
+            self._refuse(HeadTooLarge(f"a request's line and headers may take {HEAD_BYTES_MAX} bytes"))
+
+    def _await_head(self) -> None:
+        self._head_timer = self.loop.call_later(self.limits.head_timeout_s, self._give_up)
+
+    def _give_up(self) -> None:
+        self._head_timer = None
+        if not self.transport.is_closing():
+            self.transport.close()
+
+    def _stop_timer(self) -> None:
+        if self._head_timer is not None:
+            self._head_timer.cancel()
+            self._head_timer = None
+
+    def _refuse(self, error: PerdureError) -> None:
+        """Answer with an error and close; nothing reaches the application."""
+        self._stop_timer()
+        if self.transport.is_closing():
+            return
+        body = encode(error_object(error))
+        headers = [
+            (b"content-type", b"application/json"),
+            (b"content-length", b"%d" % len(body)),
+            (b"connection", b"close"),
+            *([(b"retry-after", b"%d" % RETRY_AFTER_S)] if error.status == 503 else []),
+            *SECURITY_HEADERS,
+        ]
+        lines = b"".join(name + b": " + value + b"\r\n" for name, value in headers)
+        self.transport.write(STATUS_LINE[error.status] + lines + b"\r\n" + body)
+        self.transport.close()
+
+
+def protocol_of(limits: Limits) -> type[Protocol]:
+    """Return the protocol with these limits."""
+    return type("BoundProtocol", (Protocol,), {"limits": limits})

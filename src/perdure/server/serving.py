@@ -1,0 +1,170 @@
+"""Running the application: in this process, or in several workers that are started anew when they die."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import ssl
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+
+from perdure.errors import InvalidRequest, Unavailable
+from perdure.server.app import create_app
+from perdure.server.engine import Engine
+from perdure.server.front import Front
+from perdure.server.metrics import Metrics
+from perdure.server.protocol import protocol_of
+from perdure.server.settings import Settings
+
+BACKLOG = 512
+
+
+class Server(uvicorn.Server):
+    """Uvicorn's, which ends by itself after a signal, and says when it takes requests."""
+
+    def __init__(self, config: uvicorn.Config, on_ready: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._on_ready = on_ready
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start, and tell."""
+        await super().startup(sockets)
+        if self.started:
+            self._on_ready()
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Take SIGINT and SIGTERM as the word to finish what has begun and end; a second SIGINT ends at once."""
+        before = {one: signal.signal(one, self.handle_exit) for one in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield
+        finally:
+            for one, handler in before.items():
+                signal.signal(one, handler)
+
+
+def run(
+    settings: Settings,
+    listener: socket.socket,
+    on_ready: Callable[[Front], None],
+    *,
+    metrics: Metrics | None = None,
+    app: Front | None = None,
+) -> None:
+    """Serve on a socket until a signal comes, then finish the requests that have begun.
+
+    Raises as `create_app`.
+    """
+    front = app or create_app(settings, metrics=metrics)
+    limits = settings.limits
+    config = uvicorn.Config(
+        front,
+        http=protocol_of(limits),
+        ws="none",
+        lifespan="on",
+        log_config=None,
+        access_log=False,
+        proxy_headers=False,  # nobody is believed to be a proxy
+        server_header=False,
+        backlog=BACKLOG,
+        timeout_keep_alive=max(1, round(limits.keep_alive_s)),
+        timeout_graceful_shutdown=max(1, round(limits.stop_timeout_s)),
+        ssl_certfile=settings.tls_cert,
+        ssl_keyfile=None if settings.tls_key is None else str(settings.tls_key),
+        ssl_keyfile_password="" if settings.tls_key is not None else None,
+    )
+    try:
+        Server(config, lambda: on_ready(front)).run([listener])
+    finally:
+        front.close()
+
+
+def check_start(settings: Settings) -> Path | None:
+    """Return the file of the token, if there is one; raise what keeps workers from serving the store.
+
+    Raises:
+        InvalidRequest, WrongKey, Corrupt, Busy, StorageFull, Unavailable.
+    """
+    engine = Engine(settings)
+    try:
+        engine.check()
+        return engine.authenticator.token_path
+    finally:
+        engine.close()
+
+
+def check_tls(settings: Settings) -> None:
+    """Raise InvalidRequest where the certificate and its key cannot be used."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    try:
+        context.load_cert_chain(str(settings.tls_cert), str(settings.tls_key), password="")  # asks nobody
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "reason", None) or getattr(error, "strerror", None) or type(error).__name__
+        raise InvalidRequest(
+            f"the TLS certificate and key cannot be used ({reason}): give PEM files of one pair, the key without a "
+            "passphrase",
+            field="tls_cert",
+        ) from error
+
+
+def listeners(host: str, port: int, count: int) -> list[socket.socket]:
+    """Return bound sockets, one for each worker where the system spreads connections over them, else one for all.
+
+    Args:
+        host: a name or an address; of a name's addresses the first.
+        port: 0 for any that is free.
+        count: how many workers.
+
+    Raises:
+        Unavailable: the address cannot be had.
+    """
+    family, address = _resolved(host, port)
+    first = _bound(family, address, shared=False)
+    if count == 1 or not sys.platform.startswith("linux"):
+        return [first] * count
+    # A port that somebody listens on is refused above; shared sockets alone would join him unseen.
+    address = (address[0], first.getsockname()[1], *address[2:])
+    first.close()
+    return [_bound(family, address, shared=True) for _ in range(count)]
+
+
+def url_of(settings: Settings, listener: socket.socket) -> str:
+    """Return the address of the server, as people type it."""
+    host = f"[{settings.host.strip('[]')}]" if ":" in settings.host else settings.host
+    scheme = "http" if settings.tls_cert is None else "https"
+    return f"{scheme}://{host}:{listener.getsockname()[1]}"
+
+
+def _resolved(host: str, port: int) -> tuple[int, tuple[Any, ...]]:
+    try:
+        found = socket.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    except OSError as error:
+        raise Unavailable(f"the host to listen on has no address ({error.strerror})", field="host") from error
+    return found[0][0], found[0][4]
+
+
+def _bound(family: int, address: tuple[Any, ...], *, shared: bool) -> socket.socket:
+    # With the protocol left open, asyncio does not switch Nagle's algorithm off, and each reply waits 40 ms.
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    try:
+        if os.name == "posix":  # elsewhere it would let others take the port
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if shared:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        if family == socket.AF_INET6:
+            listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        listener.bind(address)
+        listener.listen(BACKLOG)
+    except OSError as error:
+        listener.close()
+        raise Unavailable(
+            f"cannot listen on port {address[1]} ({error.strerror}): choose another with --port", field="port"
+        ) from error
+    listener.set_inheritable(False)
+    return listener
