@@ -3,17 +3,55 @@
 from __future__ import annotations
 
 import re
+import shlex
 
 import pytest
 
-from markdown_page import run_page
+from markdown_page import blocks, run_page
 from perdure import embedders
 from perdure.embedders import HashingEmbedder, HttpEmbedder, OnnxEmbedder
 from source_tree import ROOT
+from unit.cli.command_line import run, store_path
+
+__all__ = ["run", "store_path"]
+
+PAGE = ROOT / "docs" / "howto" / "embeddings.md"
 
 
 def test_the_examples_of_the_page_give_what_it_says():
-    assert run_page(ROOT / "docs" / "howto" / "embeddings.md") >= 15
+    assert run_page(PAGE) >= 25
+
+
+def test_the_commands_of_the_page_give_what_it_shows(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    [text] = [block.text for block in blocks(PAGE) if block.language == "console"]
+    checked = 0
+    for call in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]:
+        line, _, shown = call.partition("\n")
+        program, *words = shlex.split(line)
+        if program == "echo":
+            content, _, name = words
+            (tmp_path / name).write_text(content, encoding="utf-8")
+        elif program == "export":
+            monkeypatch.setenv(*words[0].split("="))
+        else:
+            outcome = run(*words)
+            assert (program, outcome.code) == ("perdure", 0), outcome.err
+            pattern = re.escape(shown.rstrip("\n")).replace("…", r"[\s\S]*")
+            assert re.fullmatch(pattern, outcome.out.rstrip("\n")), outcome.out
+            checked += 1
+    assert checked == 5
+
+
+def test_a_question_without_words_is_asked_by_its_vector_at_the_command_line_as_in_code(run, tmp_path):
+    (tmp_path / "vector.json").write_text("[1.0, 0.5]")
+    told = ["--embedding-file", str(tmp_path / "vector.json")]
+    assert run("remember", "The harbour was empty", "--id", "harbour", *told).code == 0
+    for words in (["recall", ""], ["trace", ""], ["explain", "", "harbour"]):
+        outcome = run(*words, *told)
+        assert outcome.code == 0, outcome.err
+        assert "harbour" in outcome.out
+    assert run("recall", "").code == 2
 
 
 @pytest.mark.parametrize("kind", [OnnxEmbedder, HttpEmbedder, HashingEmbedder])
