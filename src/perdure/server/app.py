@@ -17,6 +17,7 @@ from perdure.server.asked import Asked
 from perdure.server.engine import Engine
 from perdure.server.failures import NoRoute, WrongMethod
 from perdure.server.front import Front
+from perdure.server.mcp_mount import McpMount, is_installed
 from perdure.server.metrics import CONTENT_TYPE, Metrics
 from perdure.server.pages import POLICY, docs_page
 from perdure.server.replying import Send, encode, reply
@@ -52,6 +53,8 @@ def create_app(
     api = Api(engine, tracing)
     pages = Pages(engine, counted)
     handlers = [_mounted("/api/v1", api), *pages.handlers()]
+    if settings.mcp and is_installed():
+        handlers.append(_mounted("/mcp", McpMount(engine, lambda scope: scope[ASKED])))
     inner = Litestar(
         handlers, openapi_config=None, logging_config=None, exception_handlers={Exception: _raise}
     )
