@@ -1,61 +1,75 @@
-"""Coverage-guided fuzzing of what reads text and bytes from outside: `python -m bench.fuzz TARGET [options of libFuzzer]`.
+"""Coverage-guided fuzzing of what reads text and bytes from outside.
+
+    python -m bench.fuzz filters -max_total_time=60     one target, with options of libFuzzer
+    python -m bench.fuzz --seconds 120 --out FILE       every target, with a report
 
 Needs the package atheris, which is no dependency: its wheels are for Linux and Python 3.11 to 3.13. Ends at the first
-failure and writes the input beside; `-runs=100000` or `-max_total_time=60` bound it. A seeded form of the same
+failure and writes the input beside; `-runs=100000` or `-max_total_time=60` bound a target. A seeded form of the same
 laws runs with the tests, in tests/fuzz.
 """
 
 from __future__ import annotations
 
+import re
+import subprocess
 import sys
-from collections.abc import Callable
-from contextlib import suppress
+import tempfile
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
-from perdure.errors import PerdureError
-from perdure.lexical.languages import PROFILES
-from perdure.lexical.profile import get_profile, is_blank
-from perdure.log.records import decode, encode
-from perdure.memory.config import MemoryConfig
+from bench.machine import describe
+from bench.report import Report
+
+NAMES = ("analysis", "records", "configuration", "json", "lines", "filters")
+DONE = re.compile(r"Done (\d+) runs in (\d+) second")
 
 
-def analysis(data: bytes) -> None:
-    profile = get_profile(PROFILES[data[0] % len(PROFILES)] if data else PROFILES[0])
-    text = data[1:].decode("utf-8", "replace")
-    held, asked = profile.document_terms(text), profile.query_terms(text)
-    assert bool(held) is bool(asked) is not is_blank(text)
-    assert set(asked) <= set(held)
-    assert {term for _, terms in profile.query_words(text) for term in terms} == set(asked)
-
-
-def records(data: bytes) -> None:
-    with suppress(PerdureError):
-        record = decode(data)
-        assert decode(encode(record)) == record or record != record  # NaN
-
-
-def configuration(data: bytes) -> None:
-    with suppress(PerdureError):
-        MemoryConfig.from_json(data)
-
-
-TARGETS: dict[str, Callable[[bytes], None]] = {
-    "analysis": analysis,
-    "records": records,
-    "configuration": configuration,
-}
-
-
-def main() -> None:
-    name = sys.argv[1] if len(sys.argv) > 1 else ""
-    if name not in TARGETS:
-        sys.exit(f"name a target: {', '.join(TARGETS)}")
+def fuzz(name: str, options: list[str]) -> None:
+    """Fuzz one target; does not return."""
     atheris: Any = import_module("atheris")
-    atheris.instrument_all()
-    atheris.Setup([sys.argv[0], *sys.argv[2:]], TARGETS[name])
+    # Only what is imported here counts as covered; the libraries beside would take minutes to instrument.
+    with atheris.instrument_imports(include=["perdure"]):
+        targets = import_module("bench.fuzz_targets").TARGETS
+    atheris.Setup([sys.argv[0], *options], targets[name])
     atheris.Fuzz()
 
 
+def report(seconds: int, out: Path) -> int:
+    """Fuzz every target for so long, in a process of its own, and write down what came of it."""
+    told, failed = Report(), 0
+    told.say(f"# Fuzzing\n\n`python -m bench.fuzz --seconds {seconds} --out FILE`, with atheris\n")
+    told.say("```text\n" + describe(Path(tempfile.gettempdir())) + "\n```\n")
+    told.say("| target | executions | seconds | failures |\n| --- | ---: | ---: | ---: |")
+    for name in NAMES:
+        with tempfile.TemporaryDirectory() as folder:
+            command = [sys.executable, "-m", "bench.fuzz", name, f"-max_total_time={seconds}"]
+            ran = subprocess.run(
+                [*command, f"-artifact_prefix={out.parent}/fuzz-{name}-", folder],
+                check=False,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+        done = DONE.search(ran.stderr)
+        runs, took = (f"{int(done[1]):,}", done[2]) if done else ("?", "?")
+        told.say(f"| {name} | {runs} | {took} | {int(ran.returncode != 0)} |")
+        if ran.returncode:
+            failed += 1
+            print(ran.stderr[-3_000:], file=sys.stderr)
+    out.write_text("\n".join(told.lines) + "\n", encoding="utf-8")
+    return failed
+
+
+def main() -> int:
+    told = sys.argv[1:]
+    if len(told) == 4 and (told[0], told[2]) == ("--seconds", "--out"):
+        return report(int(told[1]), Path(told[3]))
+    if not told or told[0] not in NAMES:
+        sys.exit(f"name a target: {', '.join(NAMES)}; or --seconds N --out FILE for all of them")
+    fuzz(told[0], told[1:])
+    return 0
+
+
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
