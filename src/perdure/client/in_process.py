@@ -40,6 +40,7 @@ class AppTransport(httpx.BaseTransport):
     def __init__(self, app: Any) -> None:
         self._inner = AsyncAppTransport(app)
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
         self._turn = threading.Lock()
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
@@ -58,10 +59,11 @@ class AppTransport(httpx.BaseTransport):
 
     def close(self) -> None:
         with self._turn:
-            loop, self._loop = self._loop, None
-        if loop is not None:
+            (loop, thread), (self._loop, self._thread) = (self._loop, self._thread), (None, None)
+        if loop is not None and thread is not None:
             asyncio.run_coroutine_threadsafe(self._inner.aclose(), loop).result()
             loop.call_soon_threadsafe(loop.stop)
+            thread.join()
 
     async def _answered(self, request: httpx.Request) -> httpx.Response:
         response = await self._inner.handle_async_request(request)
@@ -72,7 +74,10 @@ class AppTransport(httpx.BaseTransport):
         with self._turn:
             if self._loop is None:
                 self._loop = asyncio.new_event_loop()
-                threading.Thread(target=_serve, args=(self._loop,), name="perdure-app", daemon=True).start()
+                self._thread = threading.Thread(
+                    target=_serve, args=(self._loop,), name="perdure-app", daemon=True
+                )
+                self._thread.start()
             loop = self._loop
         return asyncio.run_coroutine_threadsafe(work, loop).result()
 
