@@ -28,9 +28,10 @@ _EXPECTED = {
     "integer": "a whole number such as 10",
     "number": "a number such as 0.5",
     "boolean": "true or false",
-    "array": 'a list such as ["a", "b"]',
+    "array": "a list",
     "object": 'an object such as {"name": "value"}',
 }
+_MEMBERS = {"string": '"a", "b"', "number": "0.5, 1", "object": '{"name": "value"}'}
 
 
 def coerced(arguments: Mapping[str, Any] | None, form: Form, *, of: str) -> dict[str, Any]:
@@ -80,7 +81,12 @@ def _from_text(text: str, form: Form, field: str) -> Any:
         return text
     for kind, read in _READERS:
         if kind in form.kinds:
-            value = read(text.strip(), field)
+            try:
+                value = read(text.strip(), field)
+            except InvalidRequest as error:
+                raise InvalidRequest(
+                    f"{field} must be {expected(form)}; {error.message}", field=field
+                ) from None
             if value is not _UNCHANGED:
                 return value
     if "string" in form.kinds:
@@ -128,4 +134,11 @@ def expected(form: Form) -> str:
     """Return in words what a field of this form takes."""
     if form.is_moment:
         return "a time such as 2024-05-31 or 2024-05-31T13:45:00Z, or milliseconds since 1970"
-    return " or ".join(words for kind, words in _EXPECTED.items() if kind in form.kinds)
+    return " or ".join(_words(kind, form) for kind in _EXPECTED if kind in form.kinds)
+
+
+def _words(kind: str, form: Form) -> str:
+    if kind != "array" or form.items is None:
+        return _EXPECTED[kind]
+    members = next((example for one, example in _MEMBERS.items() if one in form.items.kinds), "")
+    return f"a list such as [{members}]"

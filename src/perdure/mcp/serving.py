@@ -8,7 +8,7 @@ from typing import Any
 from perdure.dispatch import Caller
 from perdure.mcp.sdk import make_server
 from perdure.mcp.service import Service, Settings
-from perdure.mcp.stdio import Lines, Sink, Wire
+from perdure.mcp.stdio import Lines, Open, Sink, Wire
 
 
 def serve_stdio(caller: Caller, settings: Settings, wire: Wire) -> None:
@@ -19,7 +19,8 @@ def serve_stdio(caller: Caller, settings: Settings, wire: Wire) -> None:
 async def _serve(server: Any, wire: Wire) -> None:
     from mcp.server.stdio import stdio_server  # noqa: PLC0415 - only this transport needs it
 
-    lines: Any = Lines(wire.source)
-    sink: Any = Sink(wire.sink)
+    requests = Open()
+    lines: Any = Lines(wire.source, requests)
+    sink: Any = Sink(wire.sink, requests)
     async with stdio_server(lines, sink) as (read, write):
         await server.run(read, write, server.create_initialization_options())

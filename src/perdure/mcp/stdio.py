@@ -9,7 +9,11 @@ import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from typing import Any
 
+import msgspec
+
+END_WAIT_S = 30.0  # as long as a write waits for the turn of others
 READ_BYTES = 65_536
 LINES_WAITING_MAX = 64
 
@@ -44,14 +48,59 @@ def claimed() -> Iterator[Wire]:
         os.close(nothing)
 
 
+class _Message(msgspec.Struct):
+    """What of a message says whether it is a request, or the reply to one."""
+
+    id: int | str | None = None
+    method: str | None = None
+    params: Any = None
+
+
+class Open:
+    """The requests that were read and are not answered yet. For one event loop."""
+
+    def __init__(self) -> None:
+        self._ids: set[int | str] = set()
+        self._changed = asyncio.Event()
+
+    def read(self, line: str) -> None:
+        """Note what the client sent: a request, or that it gives one up."""
+        message = _message(line)
+        if message.method is None:
+            return
+        if message.id is not None:
+            self._ids.add(message.id)
+        elif message.method == "notifications/cancelled" and isinstance(message.params, dict):
+            self._done(message.params.get("requestId"))
+
+    def written(self, text: str) -> None:
+        """Note what the client is sent."""
+        message = _message(text)
+        if message.method is None:
+            self._done(message.id)
+
+    async def none_left(self) -> None:
+        """Return when all are answered."""
+        while self._ids:
+            self._changed.clear()
+            await self._changed.wait()
+
+    def _done(self, id_: object) -> None:
+        if isinstance(id_, int | str):
+            self._ids.discard(id_)
+            self._changed.set()
+
+
 class Lines:
     """The lines of a descriptor, to iterate over asynchronously, once; text that is no UTF-8 is replaced.
 
-    A thread that dies with the process reads them: one that waits for a client keeps nobody from ending.
+    They end when the client has closed its side and its requests are answered, or END_WAIT_S later: a client may
+    close as soon as it has asked. A thread that dies with the process reads them, so that one which waits for a
+    client keeps nobody from ending.
     """
 
-    def __init__(self, source: int) -> None:
-        self._source = source
+    def __init__(self, source: int, requests: Open) -> None:
+        self._source, self._requests = source, requests
         self._waiting: asyncio.Queue[str | None] = asyncio.Queue()
         self._room = threading.Semaphore(LINES_WAITING_MAX)
 
@@ -60,7 +109,10 @@ class Lines:
         threading.Thread(target=self._read, args=(loop,), name="perdure-mcp-input", daemon=True).start()
         while (line := await self._waiting.get()) is not None:
             self._room.release()
+            self._requests.read(line)
             yield line
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._requests.none_left(), END_WAIT_S)
 
     def _read(self, loop: asyncio.AbstractEventLoop) -> None:
         with suppress(RuntimeError):  # the loop has ended, so nobody wants the rest
@@ -73,11 +125,12 @@ class Lines:
 class Sink:
     """Where messages go. What is written to a client that has gone is lost, and that is no error."""
 
-    def __init__(self, sink: int) -> None:
-        self._sink = sink
+    def __init__(self, sink: int, requests: Open) -> None:
+        self._sink, self._requests = sink, requests
 
     async def write(self, text: str) -> None:
         await asyncio.to_thread(self._write, text.encode())
+        self._requests.written(text)
 
     async def flush(self) -> None:
         """Nothing is held back."""
@@ -87,6 +140,13 @@ class Sink:
         with suppress(BrokenPipeError, ConnectionResetError):
             while rest:
                 rest = rest[os.write(self._sink, rest) :]
+
+
+def _message(text: str) -> _Message:
+    try:
+        return msgspec.json.decode(text, type=_Message)
+    except (msgspec.MsgspecError, RecursionError):  # the SDK judges what is no message
+        return _Message()
 
 
 def _lines_of(source: int) -> Iterator[str]:
