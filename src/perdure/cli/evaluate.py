@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -74,7 +75,9 @@ def evaluate(  # noqa: PLR0913 - one parameter per option
     why: WhyFlag = False,
     on_store: OnStore = False,
 ) -> None:
-    """Tell scenarios to memories of their own, ask their cases, and measure the answers.
+    """Try a configuration on scenarios with known answers, and measure.
+
+    Tells scenarios to memories of their own, and asks their cases.
 
     Nothing is kept: each file has a store in memory, whose clock stands at 2000-01-01 until an entry sets it. An
     entry is an object of one of these forms:
@@ -101,14 +104,22 @@ def evaluate(  # noqa: PLR0913 - one parameter per option
     With --compare or --compare-options the cases are run a second time; a difference is second minus first, with
     the 95 % interval of a paired bootstrap (10,000 rounds, always the same ones).
 
-    Exit code 1 where a --min is missed or a fact came back that must not, in the first run; 2 where a file or an
-    option is wrong.
+    Exit code 1 where a --min is missed or a fact came back that must not, in the first run alone; 2 where a file
+    cannot be read or is wrong, or an option is.
+
+    \b
+    Examples:
+      perdure eval scenarios.jsonl --config memory.json --min R@5=0.9
+      perdure eval scenarios.jsonl --compare other.json --why
     """
     from perdure.evaluation.running import Trial  # noqa: PLC0415 - help must not wait for it
+    from perdure.memory.config import MemoryConfig  # noqa: PLC0415
 
     least = _minima(minimum or [])
-    first = Trial(session.config, _recall_options(options, "options"), why)
-    second = _second(first, compare, compare_options)
+    first_options = _Told("options", options)
+    first = Trial(session.config or MemoryConfig(), first_options.read(), why)
+    second_options = first_options if compare_options is None else _Told("compare_options", compare_options)
+    second = _second(first, compare, None if compare_options is None else second_options)
     if on_store and compare is not None:
         raise InvalidRequest(
             "--on-store and --compare contradict each other: use --compare-options", field="compare"
@@ -116,9 +127,11 @@ def evaluate(  # noqa: PLR0913 - one parameter per option
     scenarios = _scenarios(files)
     if on_store:
         _refuse_steps(scenarios)
-    runs = [
-        _run(session, scenarios, trial, on_store=on_store) for trial in (first, second) if trial is not None
-    ]
+    with first_options.named():
+        runs = [_run(session, scenarios, first, on_store=on_store)]
+    if second is not None:
+        with second_options.named():
+            runs.append(_run(session, scenarios, second, on_store=on_store))
     _refuse_unmeasured(least, runs[0])
     missed = [(name, value) for name, value in least if runs[0].means()[name] < value]
     _report(session, runs, missed, why=why)
@@ -142,14 +155,39 @@ def _minima(told: list[str]) -> list[tuple[str, float]]:
     return found
 
 
-def _recall_options(told: str | None, field: str) -> dict[str, Any]:
-    from perdure.evaluation.reading import recall_options  # noqa: PLC0415 - help must not wait for it
+class _Told:
+    """Options of recall as an option of the command tells them."""
 
-    plain = o.json_object(told, field)
-    return {} if plain is None else recall_options(plain, field)
+    def __init__(self, field: str, text: str | None) -> None:
+        self._field, self._plain = field, o.json_object(text, field) or {}
+
+    def read(self) -> dict[str, Any]:
+        from perdure.evaluation.reading import recall_options  # noqa: PLC0415 - help must not wait for it
+
+        with self.named():
+            return recall_options(self._plain)
+
+    @contextmanager
+    def named(self) -> Iterator[None]:
+        """Say of a wrong option by which option of the command it was told, and spell it as it is there."""
+        try:
+            yield
+        except InvalidRequest as error:
+            head, dot, name = (error.field or "").partition(".")
+            if head == "options":
+                from perdure.evaluation.reading import (  # noqa: PLC0415 - only where it is wrong
+                    respelled,
+                    reword,
+                    spelling_of,
+                )
+
+                message = error.message.replace("options", self._field, 1)
+                reword(error, respelled(message, spelling_of(self._plain)))
+                error.field = f"{self._field}{dot}{name}"
+            raise
 
 
-def _second(first: Trial, config: str | None, options: str | None) -> Trial | None:
+def _second(first: Trial, config: str | None, options: _Told | None) -> Trial | None:
     from dataclasses import replace  # noqa: PLC0415 - only where there is a second run
 
     if config is None and options is None:
@@ -157,22 +195,22 @@ def _second(first: Trial, config: str | None, options: str | None) -> Trial | No
     chosen = first if config is None else replace(first, config=read_config(config, "compare"))
     return replace(
         chosen,
-        options=first.options if options is None else _recall_options(options, "compare_options"),
-        why=False,
+        options=first.options if options is None else options.read(),
     )
 
 
 def _scenarios(files: list[str]) -> list[Scenario]:
     from perdure.cli.moving import STDIN, Files  # noqa: PLC0415 - help must not wait for it
-    from perdure.evaluation.reading import FILE_BYTES_MAX, read_scenario  # noqa: PLC0415
+    from perdure.evaluation.reading import FILE_BYTES_MAX, read_scenario, readable  # noqa: PLC0415
 
     if files.count(STDIN) > 1:
         raise InvalidRequest("standard input can be read once; give - once", field="files")
     found, opener = [], Files(files)
     for name in files:
-        with opener.open(name) as stream:
-            shown = "standard input" if name == STDIN else name
-            found.append(read_scenario(stream.read(FILE_BYTES_MAX + 1), shown))
+        shown = "standard input" if name == STDIN else name
+        with readable(shown), opener.open(name) as stream:
+            data = stream.read(FILE_BYTES_MAX + 1)
+        found.append(read_scenario(data, shown))
     if not any(scenario.cases for scenario in found):
         raise InvalidRequest(
             "there is no case in the files: an entry with query and expect is one", field="files"
@@ -223,7 +261,7 @@ def _report(session: Session, runs: list[Run], missed: list[tuple[str, float]], 
             "evaluation": run_object(runs[0], why=why),
         }
         if len(runs) > 1:
-            told |= {"second": run_object(runs[1]), "differences": comparison_object(differences)}
+            told |= {"second": run_object(runs[1], why=why), "differences": comparison_object(differences)}
         told["belowMinimum"] = [{"metric": n, "value": means[n], "minimum": v} for n, v in missed]
         print_json(told)
     else:
@@ -237,19 +275,27 @@ def _report(session: Session, runs: list[Run], missed: list[tuple[str, float]], 
 def _show(screen: Screen, runs: list[Run], differences: list[Difference], *, why: bool) -> None:
     from perdure.evaluation.reporting import comparison_rows, is_failed, run_rows  # noqa: PLC0415
 
-    screen.table(*run_rows(runs[0]))
-    failed = [answer for answer in runs[0].answers if is_failed(answer)]
-    if why:
-        for answer in failed:
-            _show_failure(screen, answer)
-    if differences:
+    labels = ("First run", "Second run") if len(runs) > 1 else ("",)
+    summary = []
+    for label, run in zip(labels, runs, strict=True):
+        if label:
+            screen.heading(f"{label}:")
+        screen.table(*run_rows(run))
+        failed = [answer for answer in run.answers if is_failed(answer)]
+        if why:
+            for answer in failed:
+                _show_failure(screen, answer)
         screen.line()
+        summary.append(
+            f"{f'{label}: ' if label else ''}{_cases(len(failed))} of {len(run.answers)} missed a fact, gave one that "
+            f"must not come back, or gave them in another order{'' if why or not failed else '; --why explains each'}."
+        )
+    if differences:
+        screen.heading("Second minus first:")
         screen.table(*comparison_rows(differences))
-    screen.line()
-    screen.line(
-        f"{_cases(len(failed))} of {len(runs[0].answers)} missed a fact, gave one that must not come back, or gave "
-        f"them in another order{'' if why or not failed else '; --why explains each'}."
-    )
+        screen.line()
+    for line in summary:
+        screen.line(line)
 
 
 def _show_failure(screen: Screen, answer: Answer) -> None:

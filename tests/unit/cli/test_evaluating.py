@@ -154,7 +154,7 @@ def test_options_of_recall_hold_for_every_case_and_are_compared(run, scenario):
     [
         (("--options", '{"kk":1}'), "options"),
         (("--options", "[1]"), "options"),
-        (("--compare-options", '{"asOf":"soon"}'), "compareOptions.asOf"),
+        (("--compare-options", '{"asOf":"soon"}'), "compare_options.asOf"),
         (("--compare", "nowhere.json"), "compare"),
         (("--on-store", "--compare", "nowhere.json"), "compare"),
     ],
@@ -169,8 +169,48 @@ def test_a_wrong_file_is_refused_by_file_and_line(run, scenario):
     assert outcome.code == 2
     assert "other.jsonl, line 1: unknown field 'remembr'" in outcome.error["message"]
     assert outcome.error["details"]["line"] == 1
-    assert run("eval", "nowhere.jsonl").code == 1
     assert run("eval", scenario(*GOOD[:2])).code == 2
+
+
+def test_a_file_that_cannot_be_read_is_a_wrong_value(run, scenario, tmp_path):
+    for wrong in ("nowhere.jsonl", str(tmp_path)):
+        outcome = run("eval", scenario(*GOOD), wrong, "--json")
+        assert outcome.code == 2
+        assert outcome.error["message"].startswith(f"{wrong} cannot be read: ")
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--options", '{"minScore":-1}'), "options: minScore must be"),
+        (("--options", '{"minScore":-1}', "--compare-options", '{"k":1}'), "options: minScore must be"),
+        (("--compare-options", '{"minScore":-1}'), "compare_options: minScore must be"),
+        (
+            ("--options", '{"k":1}', "--compare-options", '{"mode":"meaning"}'),
+            "compare_options: mode must be",
+        ),
+        (("--compare-options", '{"asOf":"soon"}'), "compare_options.asOf is not an ISO 8601 time"),
+        (("--compare-options", '{"kk":1}'), "unknown field 'kk' of compare_options"),
+    ],
+)
+def test_a_wrong_option_is_told_by_the_option_that_gave_it_and_as_it_is_written(run, scenario, options, said):
+    outcome = run("eval", scenario(*GOOD), *options)
+    assert outcome.code == 2
+    assert outcome.err.startswith(f"perdure: {said}")
+
+
+def test_both_runs_of_a_comparison_are_named_counted_and_explained(run, scenario):
+    path = scenario(*GOOD, MISS)
+    outcome = run("eval", path, "--compare-options", '{"minScore":100}', "--why")
+    first, second = outcome.out.split("Second run:\n")[:2]
+    assert first.startswith("First run:\n")
+    assert first.count("missed berlin") == 1
+    assert second.count("scores less than --min-score") == 2
+    assert "First run: 1 case of 3 missed" in outcome.out
+    assert "Second run: 3 cases of 3 missed" in outcome.out
+    assert outcome.code == 0  # which looks at the first alone
+    told = run("eval", path, "--compare-options", '{"minScore":100}', "--why", "--json").json
+    assert [len(failure["why"]) for failure in told["second"]["failures"]] == [1, 1, 1]
 
 
 def test_standard_input_is_a_scenario(run):
