@@ -20,8 +20,10 @@ PAGE = ROOT / "docs" / "howto" / "evaluating.md"
 @pytest.fixture(autouse=True)
 def _scenario(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    [text] = [block.text for block in blocks(PAGE) if block.language == "jsonl"]
-    (tmp_path / "team.jsonl").write_text(text, encoding="utf-8")
+    team, meaning = [block.text for block in blocks(PAGE) if block.language == "jsonl"]
+    (tmp_path / "team.jsonl").write_text(team, encoding="utf-8")
+    (tmp_path / "meaning.jsonl").write_text(meaning, encoding="utf-8")
+    (tmp_path / "static.json").write_text('{"embedder": "static"}', encoding="utf-8")
 
 
 def _commands():
@@ -41,7 +43,12 @@ def test_every_command_of_the_page_gives_what_is_shown(run):
         assert re.fullmatch(pattern, outcome.out.rstrip("\n")), (
             f"perdure {command}\n{outcome.out}{outcome.err}"
         )
-    assert len(told) == 5
+    assert len(told) == 7
+
+
+def test_without_a_floor_a_case_of_nothing_fails_with_an_embedder_as_the_page_says(run):
+    assert run("eval", "meaning.jsonl", "--config", "static.json").code == 1
+    assert run("eval", "meaning.jsonl").code == 0
 
 
 def test_the_python_of_the_page_gives_what_it_says():
