@@ -178,7 +178,7 @@ TOOLS: tuple[Tool, ...] = (
         erases=True,
     ),
     Tool("get_document", "getDocument", "A document with its whole text.", ()),
-    Tool("delete_document", "deleteDocument", "Erase a document.", (), erases=True),
+    Tool("delete_document", "deleteDocument", "Erase a document. Use only when asked to.", (), erases=True),
     Tool("search_documents", "searchDocuments", "Find documents by words; each tells its best part.", ()),
     Tool("list_documents", "listDocuments", "List documents by id, page by page.", ()),
     Tool("search", "recall", "Find facts for a query, as connectors ask for them.", ("query",)),

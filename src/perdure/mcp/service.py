@@ -7,6 +7,7 @@ import logging
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from perdure.contract import limits
@@ -22,6 +23,7 @@ from perdure.mcp.fencing import fenced, line_of, random_nonce
 
 JsonObject = dict[str, Any]
 IDS_TOLD_MAX = 100  # of a list of ids in a text for a model; the structured result has them all
+FRAMES_TOLD_MAX = 12  # of a failure, in the log
 _log = logging.getLogger(__name__)
 
 
@@ -141,10 +143,12 @@ _ACTS: Mapping[str, Callable[[Caller, Mapping[str, Any]], JsonObject]] = {
 def internal(what: str, error: BaseException) -> Internal:
     """Return the error to tell where something failed that is no fault of the request's, and log where it failed.
 
-    The log names the kind of the error and the lines of code, never its message, which may hold people's text.
+    The log names the kind of the error and the places that it passed, never its message, which may hold people's
+    text.
     """
-    places = "".join(traceback.format_tb(error.__traceback__))
-    _log.error("%s failed with %s:\n%s", what, type(error).__name__, places)
+    frames = traceback.extract_tb(error.__traceback__)[-FRAMES_TOLD_MAX:]
+    places = " < ".join(f"{Path(one.filename).stem}:{one.lineno} {one.name}" for one in reversed(frames))
+    _log.error("%s failed with %s at %s", what, type(error).__name__, places)
     return Internal("the server failed; its log says where")
 
 
