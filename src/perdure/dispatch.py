@@ -14,7 +14,7 @@ from perdure.contract.operations import ROLES, Operation, Role, needed_role
 from perdure.contract.requests import told
 from perdure.contract.wire import JsonObject
 from perdure.documents.calling import answer as answer_of_documents
-from perdure.errors import Forbidden, InvalidRequest
+from perdure.errors import Forbidden, InvalidRequest, NotFound
 from perdure.memory.calling import answer as answer_of_memory
 from perdure.memory.config import MemoryConfig
 from perdure.model.namespace import Namespace, checked_namespace
@@ -105,6 +105,8 @@ class Caller:
         spaces = None if names is None else _names(names)
         if spaces is None and not self.bounds.are_open:
             spaces = [name for name in self.store.spaces() if self.bounds.allow(name)]
+            if not spaces:
+                raise NotFound("there is nothing to export: what the key reaches holds nothing", field="spaces")
         return self.store.export_lines(spaces=spaces, **asked)
 
     def import_lines(self, source: Source, request: object) -> JsonObject:

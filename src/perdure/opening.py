@@ -35,6 +35,10 @@ class Opening:
     timeout_s: float = 30.0
 
 
+ROOT_MARK = "perdure.tenants"
+"""The file that marks the root of many tenants' stores, which is no store itself."""
+
+
 def open_log(path: object, opening: Opening) -> Log:
     """Open (or create) the log at a path; without a backend told, that of what lies there, else sqlite.
 
@@ -50,6 +54,12 @@ def open_log(path: object, opening: Opening) -> Log:
     from perdure.log.journal import JournalLog  # noqa: PLC0415
 
     directory = Path(str(path))
+    if (directory / ROOT_MARK).exists():
+        raise InvalidRequest(
+            "this folder holds the stores of many tenants and is no store itself: name one of those below it, in "
+            "tenants, or serve it",
+            field="path",
+        )
     found = find_backend(directory, opening.backend)
     backend = opening.backend or found or "sqlite"
     if found not in (None, backend):

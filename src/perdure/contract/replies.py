@@ -13,7 +13,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 Millis = Annotated[int, Meta(description="Milliseconds since 1970-01-01T00:00:00Z.")]
 Status = Annotated[
-    str, Meta(extra_json_schema={"enum": ["current", "superseded", "expired", "not-yet-valid"]})
+    str, Meta(extra_json_schema={"enum": ["current", "superseded", "expired", "not-yet-valid", "hidden"]})
 ]
 Outcome = Annotated[
     str, Meta(extra_json_schema={"enum": ["created", "existing", "replaced", "merged", "refused"]})

@@ -14,13 +14,13 @@ import msgspec
 from perdure.errors import InvalidRequest, InvalidTenant, PerdureError, TenantLimit, Unavailable
 from perdure.log.disk import make_directory
 from perdure.log.places import traces
-from perdure.opening import EPHEMERAL
+from perdure.opening import EPHEMERAL, ROOT_MARK
 from perdure.planning.checks import checked_count
 from perdure.server.keyring_file import locked, replace, system_errors
 from perdure.server.keys import DEFAULT_TENANT, KEYS_FILE, LOCK_FILE, checked_tenant
 from perdure.store import Store
 
-MARK_FILE = "perdure.tenants"
+MARK_FILE = ROOT_MARK
 TENANTS = "tenants"
 VERSION = 1
 OPEN_DEFAULT = 64

@@ -1,0 +1,63 @@
+"""The schemas of the contract: current copies, and requests and replies that they describe."""
+
+from __future__ import annotations
+
+import json
+
+import jsonschema
+import pytest
+
+from contract.cases import FIXTURES
+from perdure.contract.operations import OPERATIONS
+from perdure.contract.schema import COPIES, documents_of_schema, openapi, reply_schema, request_schema
+
+ALL = json.loads(FIXTURES.read_text(encoding="utf-8"))
+GOOD = [case for case in ALL if "error" not in case["reply"]]
+
+
+@pytest.mark.parametrize("name", ["operations.json", "openapi.json"])
+def test_the_committed_copy_is_what_the_types_give(name):
+    assert (COPIES / name).read_bytes() == documents_of_schema()[name]
+
+
+def test_there_is_no_copy_of_anything_else():
+    assert sorted(path.name for path in COPIES.iterdir()) == sorted(documents_of_schema())
+
+
+@pytest.mark.parametrize("case", GOOD, ids=[case["name"] for case in GOOD])
+def test_what_is_carried_out_fits_its_schemas(case):
+    jsonschema.validate(case["request"], request_schema(case["op"]))
+    jsonschema.validate(case["reply"], reply_schema(case["op"]))
+
+
+@pytest.mark.parametrize("name", [n for n in OPERATIONS if n != "export"])
+def test_schemas_are_schemas(name):
+    for schema in (request_schema(name), reply_schema(name)):
+        jsonschema.Draft202012Validator.check_schema(schema)
+
+
+def test_every_operation_is_a_route_of_its_own():
+    found = {
+        (path, method["operationId"])
+        for path, methods in openapi()["paths"].items()
+        for method in methods.values()
+    }
+    assert {(f"/api/v1/{one.group}/{one.name}", one.name) for one in OPERATIONS.values()} <= found
+
+
+def test_no_reference_of_the_description_leads_nowhere():
+    told = openapi()
+
+    def references(part):
+        if isinstance(part, dict):
+            yield from ([part["$ref"]] if "$ref" in part else [])
+            for one in part.values():
+                yield from references(one)
+        elif isinstance(part, list):
+            for one in part:
+                yield from references(one)
+
+    for reference in references(told):
+        at = told
+        for step in reference.removeprefix("#/").split("/"):
+            at = at[step]
