@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from perdure.contract.limits import HTTP
-from perdure.errors import NotFound
+from perdure.errors import InvalidRequest, NotFound
 from perdure.server.access import Allowed, check_role, place, read_headers
 from perdure.server.asked import Asked
 from perdure.server.bodies import Receive, decode_body, read_body, read_parts
@@ -75,7 +75,7 @@ class Api:
         self, asked: Asked, allowed: Allowed, gone: Route, body: bytes
     ) -> tuple[list[tuple[bytes, bytes]], bytes]:
         def work() -> tuple[list[tuple[bytes, bytes]], bytes]:
-            request = {**decode_body(body), **gone.fields} if gone.fields else decode_body(body)
+            request = merged(decode_body(body), gone.fields)
             with self._engine.caller(allowed, gone.operation) as caller:
                 answer = caller.call(gone.operation.name, request)
             return self._finished(gone, answer)
@@ -139,3 +139,18 @@ class Api:
 
     def _traced(self, asked: Asked, work: Callable[[], Any]) -> Callable[[], Any]:
         return work if self._tracing is None else self._tracing.around(asked, work)
+
+
+def merged(told: dict[str, Any], fields: dict[str, Any]) -> dict[str, Any]:
+    """Return what a body tells, with what the address and the headers do.
+
+    Raises:
+        InvalidRequest: both tell the same field.
+    """
+    twice = told.keys() & fields.keys()
+    if twice:
+        name = min(twice)
+        raise InvalidRequest(
+            f"{name} is told by the address or a header; leave it out of the body", field=name
+        )
+    return {**told, **fields} if fields else told

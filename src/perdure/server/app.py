@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 from litestar import Litestar, asgi
@@ -22,6 +23,7 @@ from perdure.server.metrics import CONTENT_TYPE, Metrics
 from perdure.server.pages import POLICY, docs_page
 from perdure.server.replying import Send, encode, reply
 from perdure.server.settings import Settings, checked_settings
+from perdure.server.tenants import OpenStore
 from perdure.server.tracing import Tracing
 
 Answer = Callable[[Asked, Any], Any]
@@ -32,6 +34,7 @@ def create_app(
     settings: Settings,
     *,
     clock: Clock | None = None,
+    open_store: OpenStore | None = None,
     metrics: Metrics | None = None,
     tracer_provider: Any = None,
 ) -> Front:
@@ -40,6 +43,7 @@ def create_app(
     Args:
         settings: of the server.
         clock: tells ingest times and the present; the system's when absent.
+        open_store: opens (or creates) the store of a place, in the settings' stead.
         metrics: where it counts; a place of its own when absent.
         tracer_provider: of OpenTelemetry, in place of the process's own; where settings.tracing is on.
 
@@ -47,7 +51,7 @@ def create_app(
         InvalidRequest: a setting is wrong, or the server would be open to others without any key.
         Corrupt, Busy, StorageFull, Unavailable: the keys cannot be read, or the token not made.
     """
-    engine = Engine(checked_settings(settings), clock=clock)
+    engine = Engine(checked_settings(settings), clock=clock, open_store=open_store)
     tracing = Tracing(tracer_provider) if settings.tracing else None
     counted = metrics or Metrics()
     api = Api(engine, tracing)
@@ -66,8 +70,7 @@ class Pages:
 
     def __init__(self, engine: Engine, metrics: Metrics) -> None:
         self._engine, self._metrics = engine, metrics
-        described = openapi()
-        self._openapi, self._docs = encode(described), docs_page(described)
+        self._openapi, self._docs = _described()
 
     def handlers(self) -> list[Any]:
         return [
@@ -109,6 +112,12 @@ class Pages:
         if not self._engine.settings.is_loopback:
             told = asked.headers.get(b"authorization")
             self._engine.authenticator.access([] if told is None else [told])
+
+
+@cache
+def _described() -> tuple[bytes, bytes]:
+    described = openapi()
+    return encode(described), docs_page(described)
 
 
 def _page(path: str, name: str, answer: Answer) -> Any:

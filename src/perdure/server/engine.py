@@ -19,7 +19,7 @@ from perdure.server.keys import DEFAULT_TENANT
 from perdure.server.lines import Line
 from perdure.server.rates import Rates
 from perdure.server.settings import Settings
-from perdure.server.tenants import Tenants, is_root
+from perdure.server.tenants import OpenStore, Tenants, is_root
 from perdure.store import Store
 
 T = TypeVar("T")
@@ -32,15 +32,19 @@ LONG = frozenset(
 class Engine:
     """Everything behind the routes. Close it at the end; it opens what it needs when it is made or first asked."""
 
-    def __init__(self, settings: Settings, *, clock: Clock | None = None) -> None:
+    def __init__(
+        self, settings: Settings, *, clock: Clock | None = None, open_store: OpenStore | None = None
+    ) -> None:
         """Open the keys (or make the token) and look at the place of the stores.
+
+        `open_store` opens a place in the settings' stead.
 
         Raises as `open_authenticator` and `Tenants`.
         """
         self.settings, self._clock = settings, clock
         limits = settings.limits
         self._directory = directory = None if str(settings.store) == EPHEMERAL else Path(settings.store)
-        self.tenants = Tenants(str(settings.store), self._open, closing_s=limits.stop_timeout_s)
+        self.tenants = Tenants(str(settings.store), open_store or self._open, closing_s=limits.stop_timeout_s)
         binding = Binding(settings.host, settings.port, no_auth=not settings.auth)
         self.authenticator = open_authenticator(directory, binding, clock)
         self.rates = Rates(
