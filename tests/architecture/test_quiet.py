@@ -36,8 +36,10 @@ def _called(tree: ast.Module) -> Iterator[str]:
             yield node.func.id
 
 
-# The shipped suite for backends starts threads on purpose; it runs only where an author of a backend asks.
-SHIPPED = [path for path in modules() if not name_of(path).startswith("testing/")]
+# These exist to speak over a network or to run threads, and are loaded only where somebody asks for them by name; so
+# is the shipped suite for backends.
+ASKED_BY_NAME = ("asynchronous.py", "cli/serve.py", "client/", "mcp/", "server/", "testing/")
+SHIPPED = [path for path in modules() if not name_of(path).startswith(ASKED_BY_NAME)]
 # The http embedder asks the endpoint that a configuration names. It takes addresses apart by urllib.parse, and
 # loads what connects, which ends late requests by a timer, at the first text.
 ASKED_FOR = {"embedders/http.py": {"urllib"}, "embedders/transport.py": {"http", "socket", "urllib", "Timer"}}

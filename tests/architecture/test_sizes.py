@@ -14,7 +14,15 @@ PARAMETERS_MAX = 6
 
 # Modules whose keyword-only parameters are what a user types: one flat call reads better there than an
 # options object that is built for it.
-FACADES = ("cli/", "memory/facade.py", "documents/documents.py", "store.py")
+FACADES = (
+    "asynchronous.py",
+    "cli/",
+    "client/asynchronous/",
+    "client/synchronous/",
+    "memory/facade.py",
+    "documents/documents.py",
+    "store.py",
+)
 
 LONG_MODULES: dict[str, str] = {
     "memory/facade.py": "every call of Memory with its docstring, and hardly anything else; it is read by name",
