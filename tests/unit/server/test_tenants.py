@@ -292,22 +292,30 @@ def test_an_ephemeral_store_is_one_store(opening):
     tenants.close()
 
 
+def break_root(root):
+    """Put a store where no store belongs, as an older build would have let somebody do."""
+    mark = root / "perdure.tenants"
+    told = mark.read_bytes()
+    mark.unlink()
+    with Store.open(root):
+        pass
+    mark.write_bytes(told)
+
+
 def test_a_store_is_no_root_and_a_root_no_store(tmp_path, root, opening):
     with Store.open(tmp_path / "store"):
         pass
     with pytest.raises(InvalidRequest) as refused:
         make_root(tmp_path / "store")
     assert refused.value.field == "tenant"
-    with Store.open(root):
-        pass
+    break_root(root)
     for use in (lambda: is_root(root), lambda: Tenants(str(root), opening)):
         with pytest.raises(InvalidRequest, match="root of tenants"):
             use()
 
 
 def test_a_root_that_breaks_while_the_server_runs_is_no_fault_of_the_request(tenants, root, caplog):
-    with Store.open(root):
-        pass
+    break_root(root)
     with caplog.at_level(logging.ERROR), pytest.raises(Unavailable), tenants.writing("acme"):
         pass
     assert "root of tenants" in caplog.text
