@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import sys
@@ -16,8 +17,13 @@ WIDTH_UNKNOWN = 80  # the width of the terminals that all others imitate
 _WIDTH = re.compile(r"[1-9]\d{0,3}", re.ASCII)
 
 
+_QUIET = logging.NullHandler()
+
+
 def prepare() -> None:
     """Make the standard streams fit for use; call it before any file is opened."""
+    # That an embedder failed is told in the reply; where nobody set up logging, Python would print it besides.
+    logging.getLogger("perdure.embedding").addHandler(_QUIET)
     for number in range(3):
         try:
             os.fstat(number)
