@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
 
 import perdure
-from source_tree import ROOT
 
 NAMES_MAX = 60
 
@@ -20,18 +17,6 @@ def test_the_public_names_are_sorted_and_few():
 @pytest.mark.parametrize("name", perdure.__all__)
 def test_every_public_name_is_there_and_has_a_docstring(name):
     assert getattr(perdure, name).__doc__
-
-
-def test_the_reference_lists_every_public_name_and_no_other():
-    reference = (ROOT / "docs" / "reference.md").read_text(encoding="utf-8")
-    listed = re.findall(
-        r"^\| `(\w+)`", _section(reference, "Public names") + _section(reference, "Errors"), re.M
-    )
-    assert set(listed) == set(perdure.__all__)
-
-
-def _section(page: str, title: str) -> str:
-    return page.split(f"\n## {title}\n", 1)[1].split("\n## ", 1)[0]
 
 
 def test_a_name_that_is_not_public_is_an_attribute_error():

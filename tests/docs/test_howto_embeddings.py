@@ -5,11 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 
-import pytest
-
 from markdown_page import blocks, run_page
-from perdure import embedders
-from perdure.embedders import HashingEmbedder, HttpEmbedder, OnnxEmbedder
 from source_tree import ROOT
 from unit.cli.command_line import run, store_path
 
@@ -52,18 +48,3 @@ def test_a_question_without_words_is_asked_by_its_vector_at_the_command_line_as_
         assert outcome.code == 0, outcome.err
         assert "harbour" in outcome.out
     assert run("recall", "").code == 2
-
-
-@pytest.mark.parametrize("kind", [OnnxEmbedder, HttpEmbedder, HashingEmbedder])
-def test_the_reference_names_every_parameter_of_an_embedder(kind):
-    page = (ROOT / "docs" / "reference.md").read_text(encoding="utf-8")
-    (row,) = re.findall(rf"^\| `{kind.__name__}` \| (.*) \|$", page, re.MULTILINE)
-    told = set(re.findall(r"`(\w+)`", row))
-    prefixes = {"query_prefix", "document_prefix"} if "the prefixes" in row else set()
-    assert told | prefixes == set(kind.PARAMETERS)
-
-
-def test_the_reference_lists_every_embedder():
-    page = (ROOT / "docs" / "reference.md").read_text(encoding="utf-8")
-    section = page.split("\n## Embedders\n", 1)[1].split("\n## ", 1)[0]
-    assert set(re.findall(r"^\| `(\w+)`", section, re.MULTILINE)) == set(embedders.__all__)

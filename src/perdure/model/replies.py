@@ -151,7 +151,24 @@ class Page(msgspec.Struct, Generic[T], frozen=True):
 
 
 class Change(msgspec.Struct, frozen=True):
-    """One entry of the change feed. `ids` are the facts it concerns that still exist, in order."""
+    """One entry of the change feed. `ids` are the facts it concerns that still exist, in order.
+
+    Kinds:
+        remembered: a fact was stored.
+        document: a document was stored, as a first version or a later one.
+        superseded: a link was stored: the first fact supersedes the second one.
+        corrected: likewise, where the second one was told wrong.
+        ended: the validity of a fact was closed.
+        retracted: a fact was said never to have been true.
+        annotated: what is noted of a fact was changed.
+        used: facts were counted as used.
+        hidden: facts were forgotten softly.
+        restored: such facts were brought back.
+        forgotten: facts or documents were erased; `count` says how many.
+        replaced: a fact or document was erased, because another one took its id.
+        blocked: ids and texts were blocked; `count` says how many, `ids` is empty.
+        unblocked: blocks were lifted; likewise.
+    """
 
     sequence: int
     kind: str

@@ -77,9 +77,10 @@ class KeepAll:
 
 @dataclass(frozen=True)
 class ExpiredFor:
-    """Remove facts whose validity ended more than `grace_ms` milliseconds ago (0 or more).
+    """Remove facts whose validity ended more than `grace_ms` ago. A retracted fact goes at once.
 
-    Exactly `grace_ms` ago is not yet more. A retracted fact goes at once.
+    Args:
+        grace_ms: milliseconds, 0 or more; exactly so long ago is not yet more.
     """
 
     grace_ms: int
@@ -98,7 +99,11 @@ class ExpiredFor:
 
 @dataclass(frozen=True)
 class SupersededFor:
-    """Remove facts that were first superseded more than `age_ms` milliseconds ago (0 or more)."""
+    """Remove facts that were first superseded more than `age_ms` ago.
+
+    Args:
+        age_ms: milliseconds, 0 or more; exactly so long ago is not yet more.
+    """
 
     age_ms: int
 
@@ -118,10 +123,13 @@ class SupersededFor:
 
 @dataclass(frozen=True)
 class MaxFacts:
-    """Keep at most `limit` facts (1 or more), removing the surplus from the least alive on.
+    """Keep at most `limit` facts, removing the surplus from the least alive on.
 
     Superseded facts go first, then expired, current and not-yet-valid ones; inside each status the
     longest stored goes first, by (ingest_time, number). So no removal makes another fact current.
+
+    Args:
+        limit: how many facts stay, 1 or more.
     """
 
     limit: int

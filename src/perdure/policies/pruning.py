@@ -32,9 +32,9 @@ class Prune:
     Protected facts never go, so more than `max_facts` may stay (see `is_protected`).
 
     Args:
-        max_age_days: 0 or more.
-        min_importance: 0 to 1.
-        max_facts: 0 for no such limit.
+        max_age_days: how old an unimportant fact may get, 0 or more.
+        min_importance: what is less important than this is unimportant, 0 to 1.
+        max_facts: how many facts stay; 0 for no such limit.
     """
 
     max_age_days: float = 90.0

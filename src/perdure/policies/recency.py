@@ -80,10 +80,10 @@ class ExponentialRecency:
     with age; 1 for facts of the future and for documents without any time.
 
     Args:
-        half_life_ms: milliseconds, at least 1.
+        half_life_ms: the age at which a fact weighs half, in milliseconds, at least 1.
         basis: `event` counts from event_time, else valid_from, else ingest_time; `ingest` from
             ingest_time.
-        floor: 0 to 1. With 1 the policy changes nothing.
+        floor: the least weight, 0 to 1. With 1 the policy changes nothing.
     """
 
     half_life_ms: int

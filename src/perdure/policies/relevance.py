@@ -74,16 +74,17 @@ class ScoreOrder:
 class Relevance:
     """Add a small share for importance and freshness to the score relative to the best match.
 
-    base       = retrieval / top                         (0 where top is 0)
-    importance = 0.1 * importance * iw / (iw + rw)       (0.5 where importance is untold)
-    recency    = 0.1 * exp(-age_days / decay_days) * rw / (iw + rw)
+        base       = retrieval / top                         (0 where top is 0)
+        importance = 0.1 * importance * iw / (iw + rw)       (0.5 where importance is untold)
+        recency    = 0.1 * exp(-age_days / decay_days) * rw / (iw + rw)
 
     with iw and rw the two weights. A future fact has age 0, and so has a document without any time.
     The additions lie in 0 to 0.1, so a match that is weaker by more than a tenth of the best one
     never overtakes.
 
     Args:
-        importance_weight, recency_weight: 0 to 1,000,000, not both 0; only their ratio counts.
+        importance_weight, recency_weight: how much of the addition each of the two may make, 0 to 1,000,000,
+            not both 0; only their ratio counts.
         decay_days: above 0; the freshness of a fact falls to 1/e in that time.
     """
 
