@@ -12,14 +12,8 @@ import perdure
 from perdure import ManualClock, MemoryConfig, Store
 
 SOURCE = Path(perdure.__file__).parent
-# What explains, finds the places of words, walks a fact's history, and traces. Nothing else uses them in a recall.
-EXPLAINING = (
-    "search/explain.py",
-    "lexical/marking.py",
-    "temporal/links.py",
-    "search/tracing.py",
-    "model/hit.py",
-)
+EXPLAINING = ("search/explain.py", "lexical/marking.py", "search/tracing.py", "model/hit.py")
+CHAIN = ("temporal/links.py", "component")  # walks the history of a fact
 ASKING = {
     "by words": {},
     "by both": {"embedding": [1.0, 0.5]},
