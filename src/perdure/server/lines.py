@@ -43,8 +43,7 @@ class Line:
         if self.pending >= self._capacity:
             raise Busy("the server has as much to do as it takes at once; try again later")
         loop = asyncio.get_running_loop()
-        job = _Job(work, loop)
-        job.answer.add_done_callback(self._finished)
+        job = _Job(work, loop, self._left)
         self.pending += 1
         timer = loop.call_later(timeout_s, job.give_up, timeout_s, writes)
         self._put(job)
@@ -52,8 +51,7 @@ class Line:
             return await job.answer
         finally:
             timer.cancel()
-            if not job.answer.done():  # whoever asked has gone
-                job.abandon()
+            job.take_back()  # whoever asked may have gone
 
     def close(self) -> None:
         """Let the threads end after what was put in before. Does not wait."""
@@ -74,65 +72,75 @@ class Line:
             thread.start()
         self._jobs.put(job)
 
-    def _finished(self, _: object) -> None:
+    def _left(self) -> None:
         self.pending -= 1
 
 
 class _Job(Generic[T]):
-    """One call. Its one ticket goes to whoever comes first: the thread that begins it, or who gives it up."""
+    """One call. Its one ticket goes to whoever comes first: the thread that begins it, or who takes it back."""
 
-    def __init__(self, work: Callable[[], T], loop: asyncio.AbstractEventLoop) -> None:
-        self.work, self.loop = work, loop
+    def __init__(
+        self, work: Callable[[], T], loop: asyncio.AbstractEventLoop, left: Callable[[], None]
+    ) -> None:
+        """`left` is called once, when the call neither waits nor runs any more."""
+        self._work: Callable[[], T] | None = work
+        self._loop, self._left = loop, left
+        self._tickets = [None]
         self.answer: asyncio.Future[T] = loop.create_future()
-        self.tickets = [None]
 
     def run(self) -> None:
-        try:
-            self.tickets.pop()
-        except IndexError:
+        """Carry the call out; on a thread."""
+        if not self._take_ticket():
             return
+        assert self._work is not None
         try:
-            result = self.work()
+            result = self._work()
         except BaseException as error:  # noqa: BLE001 - raised again where it is awaited
             self._tell(self._fail, error)
         else:
             self._tell(self._succeed, result)
 
     def give_up(self, timeout_s: float, writes: bool) -> None:
+        """Answer that the time is over."""
         if self.answer.done():
             return
-        if self._was_waiting():
-            self._fail(
-                Busy(f"the request waited for its turn for {timeout_s:g} s and was not begun; try again")
+        if self.take_back():
+            told: Busy | Unavailable = Busy(
+                f"the request waited for its turn for {timeout_s:g} s and was not begun; try again"
             )
-            return
-        told = f"the request was not done within {timeout_s:g} s"
-        if writes:
-            told += "; it may still be carried out: repeat it with the same id or idempotency key to be sure"
-        self._fail(Unavailable(told))
+        else:
+            more = "; it may still be carried out: repeat it with the same id or idempotency key to be sure"
+            told = Unavailable(f"the request was not done within {timeout_s:g} s{more if writes else ''}")
+        self.answer.set_exception(told)
 
-    def abandon(self) -> None:
-        if self._was_waiting():
-            self.answer.cancel()
+    def take_back(self) -> bool:
+        """Return whether the call had not begun; then it never will."""
+        if not self._take_ticket():
+            return False
+        self._work = None  # it stands in the line until a thread passes it by
+        self._left()
+        return True
 
-    def _was_waiting(self) -> bool:
+    def _take_ticket(self) -> bool:
         try:
-            self.tickets.pop()
+            self._tickets.pop()
         except IndexError:
             return False
         return True
 
     def _tell(self, how: Callable[[Any], None], what: Any) -> None:
         try:
-            self.loop.call_soon_threadsafe(how, what)
+            self._loop.call_soon_threadsafe(how, what)
         except RuntimeError:  # the loop was closed: nobody waits for the answer
             return
 
     def _succeed(self, result: T) -> None:
+        self._left()
         if not self.answer.done():
             self.answer.set_result(result)
 
     def _fail(self, error: BaseException) -> None:
+        self._left()
         if not self.answer.done():
             self.answer.set_exception(error)
 
