@@ -351,7 +351,7 @@ class ClientMemory(ClientSpace):
     ) -> Forgotten:
         """Remove the facts of exactly one scope from every read and erase them from every file. As `Memory.forget`.
 
-        A call that was sent again after its answer got lost is answered without the certificate of the erasure.
+        Where the first answer got lost and the call was sent again, the second names no ids and has no certificate.
         """
         scope = scope_of(
             {
