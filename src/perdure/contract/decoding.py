@@ -60,6 +60,8 @@ def decode_request(operation: Operation, plain: object) -> Request:
         return msgspec.convert(plain if type(plain) is dict else dict(plain), kind)
     except msgspec.ValidationError as error:
         raise _told(str(error), operation, kind) from None
+    except UnicodeEncodeError:  # a field's name, or a scope's kind; values are judged later
+        raise InvalidRequest("a name in the request has a lone surrogate; send valid Unicode") from None
 
 
 def check_limits(request: Request, limits: SurfaceLimits) -> None:
