@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
-import shlex
-
-from markdown_page import blocks, run_page
+from console_page import run_commands
+from markdown_page import run_page
 from source_tree import ROOT
 from unit.cli.command_line import run, store_path
 
@@ -20,23 +18,7 @@ def test_the_examples_of_the_page_give_what_it_says():
 
 def test_the_commands_of_the_page_give_what_it_shows(run, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    [text] = [block.text for block in blocks(PAGE) if block.language == "console"]
-    checked = 0
-    for call in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]:
-        line, _, shown = call.partition("\n")
-        program, *words = shlex.split(line)
-        if program == "echo":
-            content, _, name = words
-            (tmp_path / name).write_text(content, encoding="utf-8")
-        elif program == "export":
-            monkeypatch.setenv(*words[0].split("="))
-        else:
-            outcome = run(*words)
-            assert (program, outcome.code) == ("perdure", 0), outcome.err
-            pattern = re.escape(shown.rstrip("\n")).replace("…", r"[\s\S]*")
-            assert re.fullmatch(pattern, outcome.out.rstrip("\n")), outcome.out
-            checked += 1
-    assert checked == 5
+    assert run_commands(PAGE, run, monkeypatch) == 5
 
 
 def test_a_question_without_words_is_asked_by_its_vector_at_the_command_line_as_in_code(run, tmp_path):
