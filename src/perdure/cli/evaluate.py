@@ -120,13 +120,9 @@ def evaluate(  # noqa: PLR0913 - one parameter per option
     first = Trial(session.config or MemoryConfig(), first_options.read(), why)
     second_options = first_options if compare_options is None else _Told("compare_options", compare_options)
     second = _second(first, compare, None if compare_options is None else second_options)
-    if on_store and compare is not None:
-        raise InvalidRequest(
-            "--on-store and --compare contradict each other: use --compare-options", field="compare"
-        )
     scenarios = _scenarios(files)
     if on_store:
-        _refuse_steps(scenarios)
+        _check_on_store(scenarios, compare)
     with first_options.named():
         runs = [_run(session, scenarios, first, on_store=on_store)]
     if second is not None:
@@ -218,7 +214,11 @@ def _scenarios(files: list[str]) -> list[Scenario]:
     return found
 
 
-def _refuse_steps(scenarios: list[Scenario]) -> None:
+def _check_on_store(scenarios: list[Scenario], compare: str | None) -> None:
+    if compare is not None:
+        raise InvalidRequest(
+            "--on-store and --compare contradict each other: use --compare-options", field="compare"
+        )
     for scenario in scenarios:
         if scenario.has_steps:
             raise InvalidRequest(
