@@ -188,7 +188,8 @@ def _admitted(scope: AsgiScope, authenticator: Authenticator, caller: Caller, ho
         raise Forbidden(BEYOND)
     if scope["path"] != PATH:
         raise NotFound(f"there is nothing at this path; post to {PATH}")
-    check_body(headers, BODY_BYTES_MAX, b"application/json")
+    if scope["method"] == "POST":
+        check_body(headers, BODY_BYTES_MAX, b"application/json")
     return replace(caller, role=min(access.role, caller.role, key=ROLES.index))
 
 

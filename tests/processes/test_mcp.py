@@ -1,0 +1,381 @@
+"""Servers of the Model Context Protocol as real processes, driven by the client of the official SDK."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import socket
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from mcp import ClientSession, MCPError, StdioServerParameters
+from mcp.client.stdio import stdio_client
+from mcp.client.streamable_http import streamable_http_client
+
+from perdure import Store
+from perdure.mcp.catalogue import TOOLS
+
+httpx = pytest.importorskip("httpx2")  # the HTTP client that the SDK takes
+
+PERDURE = ["-c", "from perdure.cli.main import main; main()"]
+SOURCE = str(Path(__file__).resolve().parents[2] / "src")
+ENVIRONMENT = {**os.environ, "PYTHONPATH": SOURCE}
+PATIENCE_S = 120
+
+# One call of every tool, in an order that makes each succeed; the values are what its result must hold.
+CALLS: list[tuple[str, dict[str, Any], str]] = [
+    (
+        "remember",
+        {"id": "paris", "text": "Ann lives in Paris", "subject": "city", "valid_from": "2020-01-01"},
+        "id",
+    ),
+    (
+        "remember",
+        {"facts": [{"id": "tea", "text": "Ann drinks tea"}, {"id": "tee", "text": "Ann trinkt"}]},
+        "remembered",
+    ),
+    (
+        "remember",
+        {"id": "oslo", "text": "Ann lives in Oslo", "valid_from": "2025-01-01", "supersedes": "paris"},
+        "id",
+    ),
+    ("recall", {"query": "where does Ann live", "as_of": "2021-01-01", "k": "3"}, "results"),
+    ("explain", {"query": "Oslo", "id": "oslo"}, "explanation"),
+    ("history", {"id": "oslo"}, "history"),
+    ("correct", {"id": "tea", "new_text": "Ann drinks coffee"}, "id"),
+    ("list_facts", {"limit": 2}, "items"),
+    ("memory_status", {}, "capabilities"),
+    ("get", {"id": "oslo"}, "fact"),
+    ("trace", {"query": "Ann"}, "trace"),
+    ("annotate", {"id": "oslo", "pinned": "true"}, "fact"),
+    ("record_use", {"ids": ["oslo"]}, "counted"),
+    ("changes", {}, "items"),
+    ("diff", {"known_at": ["2020-01-01", "2999-01-01"]}, "diff"),
+    ("remember", {"id": "cafe", "text": "Ann likes the cafe"}, "id"),
+    ("merge", {"keep": "oslo", "ids": ["cafe"], "dry_run": True}, "kept"),
+    ("end", {"id": "cafe"}, "fact"),
+    ("retract", {"id": "tee", "reason": "not said"}, "fact"),
+    ("forget", {"ids": ["cafe"], "soft": True}, "forgotten"),
+    ("restore", {"ids": ["cafe"]}, "restored"),
+    ("unblock", {"ids": ["nobody"]}, "unblocked"),
+    ("forget", {"subject": "city"}, "preview"),
+    ("apply_forgetting", {}, "forgotten"),
+    ("consolidate", {}, "created"),
+    ("put_document", {"id": "notes", "text": "the kettle"}, "version"),
+    ("get_document", {"id": "notes"}, "document"),
+    ("search_documents", {"query": "kettle"}, "results"),
+    ("list_documents", {}, "items"),
+    ("delete_document", {"id": "notes"}, "deleted"),
+    ("search", {"query": "Oslo"}, "results"),
+    ("fetch", {"id": "oslo"}, "text"),
+]
+
+
+def test_every_tool_has_a_call_here():
+    assert {name for name, _, _ in CALLS} == {tool.name for tool in TOOLS}
+
+
+@asynccontextmanager
+async def over_stdio(store: Path, *options: str) -> AsyncIterator[ClientSession]:
+    server = StdioServerParameters(
+        command=sys.executable, args=[*PERDURE, "mcp", "--store", str(store), *options], env=ENVIRONMENT
+    )
+    async with stdio_client(server) as (read, write), ClientSession(read, write) as session:
+        await session.initialize()
+        yield session
+
+
+async def drive(session: ClientSession) -> None:
+    tools = {tool.name for tool in (await session.list_tools()).tools}
+    assert tools == {tool.name for tool in TOOLS}
+    for name, arguments, held in CALLS:
+        result = await session.call_tool(name, arguments)  # the client checks it against the output schema
+        assert not result.is_error, (name, result.content)
+        assert held in result.structured_content
+    result = await session.call_tool("recall", {"query": " "})
+    assert result.is_error
+    assert result.structured_content["error"]["code"] == "invalid_request"
+    with pytest.raises(MCPError, match="no tool"):
+        await session.call_tool("drop", {})
+    (spaces,) = (await session.list_resources()).resources
+    assert '"principal":"ann"' in (await session.read_resource(spaces.uri)).contents[0].text
+    assert "Oslo" in (await session.read_resource("perdure://facts/oslo")).contents[0].text
+    (template,) = (await session.list_resource_templates()).resource_templates
+    assert template.uri_template == "perdure://facts/{id}"
+    with pytest.raises(MCPError, match="no such resource"):
+        await session.read_resource("perdure://facts/nobody")
+
+
+@pytest.mark.slow
+def test_the_sdk_drives_every_tool_over_standard_streams(tmp_path):
+    async def run() -> None:
+        with anyio.fail_after(PATIENCE_S):
+            async with over_stdio(tmp_path / "store", "--tools", "all", "--principal", "ann") as session:
+                await drive(session)
+
+    anyio.run(run)
+
+
+@pytest.mark.slow
+def test_eight_servers_on_one_store_lose_nothing_and_see_everything(tmp_path):
+    servers, writes = 8, 50
+    store = tmp_path / "store"
+
+    async def write(session: ClientSession, server: int) -> None:
+        for number in range(writes):
+            result = await session.call_tool("remember", {"text": f"row {number} of {server}"})
+            assert not result.is_error, result.content
+            assert result.structured_content["created"] is True
+
+    async def serve(server: int, ready: list[int], told: anyio.Event) -> None:
+        async with over_stdio(store) as session:
+            await write(session, server)
+            ready.append(server)
+            if len(ready) == servers:
+                told.set()
+            await told.wait()
+            status = (await session.call_tool("memory_status", {})).structured_content
+            assert status["facts"] == servers * writes
+
+    async def run() -> None:
+        told = anyio.Event()
+        ready: list[int] = []
+        with anyio.fail_after(PATIENCE_S * 2):
+            async with anyio.create_task_group() as tasks:
+                for server in range(servers):
+                    tasks.start_soon(serve, server, ready, told)
+
+    anyio.run(run)
+    with Store.open(store) as opened:
+        memory = opened.memory()
+        assert memory.list(limit=1).total == servers * writes
+        told = {fact.text for fact in memory.list(limit=servers * writes).items}
+        assert told == {f"row {number} of {server}" for server in range(servers) for number in range(writes)}
+
+
+NOISY = """
+import logging, os, sys, warnings
+from perdure import MemoryConfig, Store
+from perdure.dispatch import Caller
+from perdure.mcp.service import Settings
+from perdure.mcp.serving import serve_stdio
+from perdure.mcp.stdio import claimed
+
+class Noisy:
+    def remembered(self, fact):
+        print("printed by an observer", flush=True)
+        os.write(1, b"written by a library\\n")
+        warnings.warn("a warning")
+        logging.getLogger("other").debug("a log line")
+
+    def forgotten(self, ids):
+        raise RuntimeError("an observer that fails")
+
+class Failing:
+    def select(self, facts, now):
+        print("about to fail")
+        raise RuntimeError("a policy that fails")
+
+logging.basicConfig(level=logging.DEBUG, stream=sys.stdout)
+with claimed() as wire, Store.open(sys.argv[1]) as store:
+    caller = Caller(store, config=MemoryConfig(observers=(Noisy(),), forgetting=Failing()), role="write")
+    serve_stdio(caller, Settings("all"), wire)
+"""
+
+
+def request(number: int, method: str, **params: Any) -> str:
+    return json.dumps({"jsonrpc": "2.0", "id": number, "method": method, "params": params})
+
+
+def call(number: int, name: str, **arguments: Any) -> str:
+    return request(number, "tools/call", name=name, arguments=arguments)
+
+
+HELLO = [
+    request(
+        1,
+        "initialize",
+        protocolVersion="2025-06-18",
+        capabilities={},
+        clientInfo={"name": "test", "version": "1"},
+    ),
+    '{"jsonrpc":"2.0","method":"notifications/initialized"}',
+]
+
+
+def said_by(command: list[str], lines: list[str]) -> tuple[dict[int, Any], str]:
+    """Return the replies by their numbers, and what was said on standard error."""
+    done = subprocess.run(
+        command,
+        input="".join(f"{line}\n" for line in lines).encode(),
+        capture_output=True,
+        timeout=PATIENCE_S,
+        env=ENVIRONMENT,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    replies = [json.loads(line) for line in done.stdout.splitlines()]
+    assert all(reply["jsonrpc"] == "2.0" for reply in replies)
+    return {reply["id"]: reply for reply in replies if reply.get("id") is not None}, done.stderr.decode()
+
+
+def test_standard_output_carries_messages_alone_whatever_plugins_print_and_log(tmp_path):
+    lines = [
+        *HELLO,
+        call(2, "remember", text="tea", id="tea"),
+        call(3, "apply_forgetting"),
+        "this is no message",
+        '{"jsonrpc":"2.0"}',
+        "[" * 5_000,
+        '{"jsonrpc":"2.0","id":4,"method":"no/such/method"}',
+        call(5, "forget", ids=["nobody"]),
+        call(6, "remember", text="coffee"),
+    ]
+    replies, error = said_by([sys.executable, "-c", NOISY, str(tmp_path / "store")], lines)
+    assert replies[2]["result"]["structuredContent"]["created"] is True
+    assert replies[3]["result"]["structuredContent"]["error"]["code"] == "internal"
+    assert replies[4]["error"]["code"] == -32601
+    assert replies[6]["result"]["structuredContent"]["created"] is True
+    for words in (
+        "printed by an observer",
+        "written by a library",
+        "a warning",
+        "a log line",
+        "about to fail",
+    ):
+        assert words in error
+
+
+def test_a_client_that_closes_its_side_ends_the_server_with_code_zero(tmp_path):
+    command = [sys.executable, *PERDURE, "mcp", "--store", str(tmp_path / "s"), "--log-level", "debug"]
+    replies, error = said_by(command, [*HELLO, call(2, "remember", text="a planted word")])
+    assert replies[2]["result"]["isError"] is False
+    assert "planted" not in error
+    assert said_by(command, []) == ({}, "")
+
+
+def test_a_server_that_only_reads_makes_no_store(tmp_path):
+    store = tmp_path / "absent"
+    command = [sys.executable, *PERDURE, "mcp", "--store", str(store), "--read-only"]
+    done = subprocess.run(
+        command, input=b"", capture_output=True, timeout=PATIENCE_S, env=ENVIRONMENT, check=False
+    )
+    assert done.returncode == 1
+    assert b"there is no store there yet" in done.stderr
+    assert not store.exists()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--tools", "some"],
+        ["--transport", "pigeon"],
+        ["--log-level", "loud"],
+        ["--port", "0"],
+        ["--config", "/dev/null/none"],
+    ],
+)
+def test_a_wrong_option_is_told_before_anything_is_served(tmp_path, options):
+    command = [sys.executable, *PERDURE, "mcp", "--store", str(tmp_path / "s"), *options]
+    done = subprocess.run(
+        command, input=b"", capture_output=True, timeout=PATIENCE_S, env=ENVIRONMENT, check=False
+    )
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert done.stderr.count(b"\n") == 1
+
+
+@contextmanager
+def over_http(store: Path, *options: str):
+    """Yield the address and the token of a server."""
+    port = free_port()
+    server = subprocess.Popen(
+        [
+            *(sys.executable, *PERDURE, "mcp", "--transport", "http", "--port", str(port)),
+            *("--store", str(store), *options),
+        ],
+        stdin=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        env=ENVIRONMENT,
+    )
+    assert server.stderr is not None
+    try:
+        line = server.stderr.readline().decode()
+        found = re.search(r"listening on (\S+); requests need the token in (\S+) as", line)
+        assert found is not None, line
+        for _ in range(6_000):
+            if is_open(port):
+                break
+        yield found[1], Path(found[2]).read_text().strip()
+    finally:
+        server.terminate()
+        server.communicate(timeout=PATIENCE_S)
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def is_open(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.settimeout(0.05)
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+@asynccontextmanager
+async def session_over_http(url: str, headers: dict[str, str]) -> AsyncIterator[ClientSession]:
+    async with (
+        httpx.AsyncClient(headers=headers) as client,
+        streamable_http_client(url, http_client=client) as streams,
+        ClientSession(streams[0], streams[1]) as session,
+    ):
+        await session.initialize()
+        yield session
+
+
+def posted(url: str, body: str, **headers: str) -> Any:
+    told = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return httpx.post(url, content=body, headers={**told, **named})
+
+
+@pytest.mark.slow
+def test_the_sdk_drives_every_tool_over_http_and_nobody_else_gets_in(tmp_path):
+    async def run(url: str, token: str) -> None:
+        with anyio.fail_after(PATIENCE_S):
+            async with session_over_http(url, {"authorization": f"Bearer {token}"}) as session:
+                await drive(session)
+
+    with over_http(tmp_path / "store", "--tools", "all", "--principal", "ann") as (url, token):
+        anyio.run(run, url, token)
+        key = f"Bearer {token}"
+        hello = HELLO[0]
+        assert posted(url, hello, authorization=key).status_code == 200
+        refused = {
+            401: [{}, {"authorization": "Bearer pt_0"}, {"authorization": f"Basic {token}"}],
+            403: [
+                {"authorization": key, "origin": "http://example.com"},
+                {"authorization": key, "host": "example.com"},
+                {"authorization": key, "sec_fetch_site": "cross-site"},
+            ],
+            415: [{"authorization": key, "content_type": "text/plain"}],
+        }
+        for status, several in refused.items():
+            for headers in several:
+                reply = posted(url, hello, **headers)
+                assert reply.status_code == status, headers
+                assert "code" in reply.json()["error"]
+        assert posted(url + "/other", hello, authorization=key).status_code == 404
+        assert httpx.get(url, headers={"authorization": key}).status_code == 405
+        # Names in headers choose no other memory.
+        asked = call(2, "recall", query="Oslo")
+        reply = posted(url, asked, authorization=key, perdure_principal="bob").json()
+        assert len(reply["result"]["structuredContent"]["results"]) == 1
