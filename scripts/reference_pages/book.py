@@ -12,7 +12,7 @@ from .markdown import Link, anchor
 from .source import Found
 
 BLOCK = re.compile(r"^<!-- reference: (?P<told>[^\n]+?) -->\n.*?^<!-- end -->$", re.MULTILINE | re.DOTALL)
-ENTRIES = ("objects", "class", "twin")
+ENTRIES = ("objects", "class", "twin", "alike")
 # Names that lead to the same fragment as another one, since that is in lower case and without dots.
 HEADINGS = {
     ("perdure.model.stores", "StoreStats"): "`StoreStats`: sizes",
@@ -43,7 +43,7 @@ class Book:
         found: dict[str, set[str]] = {}
         for block in self.blocks():
             if block.kind in ENTRIES:
-                for name in block.words[1:]:
+                for name in block.words[1:2] if block.kind == "alike" else block.words[1:]:
                     found.setdefault(name, set()).add(block.words[0])
         return found
 
@@ -107,7 +107,7 @@ def placed(book: Book, block: Block) -> Iterator[tuple[tuple[str, ...], str]]:
     """Yield what a block has an entry for, by module and name, with the entry's heading."""
     if block.kind in ENTRIES:
         module, *names = block.words
-        for name in names:
+        for name in names[:1] if block.kind == "alike" else names:
             found = source.find(module, name)
             yield from ((key, heading_of(book, module, name)) for key in _keys(found))
     if block.kind == "methods":
@@ -150,7 +150,7 @@ INSIDE = {("Store", "memory_of")}  # what Memory.open asks of its store
 
 def error_names() -> list[str]:
     """Return the errors that a caller may meet, in the order of the source."""
-    tree = source._tree("perdure.errors")
+    tree = source.tree("perdure.errors")
     return [
         node.name
         for node in tree.body

@@ -14,6 +14,8 @@ from perdure.cli.session import Common
 from .book import Block, Book
 from .markdown import anchor, code, table
 
+KEPT = "\b"  # marks a paragraph whose lines are not to be filled
+
 
 def shared(book: Book, block: Block) -> list[str]:
     """Write the options that every command takes."""
@@ -131,7 +133,19 @@ def _summary(command: Any) -> str:
 
 
 def _help(text: str | None) -> list[str]:
-    return _escaped(text or "").splitlines()
+    """Return help as Markdown: its paragraphs, and its examples as code."""
+    lines: list[str] = []
+    for paragraph in (text or "").split("\n\n"):
+        told = paragraph.strip("\n").split("\n")
+        told = told[1:] if told[0] == KEPT else told
+        if lines:
+            lines.append("")
+        examples = [line[2:] for line in told[1:] if line.startswith("  ")]
+        if examples:
+            lines += [*_escaped(told[0]).split("\n"), "", *code("\n".join(examples), "sh")]
+        else:
+            lines += _escaped("\n".join(told)).split("\n")
+    return lines
 
 
 def _escaped(text: str) -> str:

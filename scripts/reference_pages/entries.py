@@ -68,6 +68,26 @@ def twin(book: Book, block: Block) -> list[str]:
     return [*lines, *code("\n".join(_class(found))), *_methods_of(book, block.page, found)] if own else lines
 
 
+def alike(book: Book, block: Block) -> list[str]:
+    """Write a class whose calls are, as far as they go, those of another one: which they are, and what else there is."""
+    module, name, home, other = block.words
+    found, twin_of = source.find(module, name), source.find(home, other)
+    link = book.link(block.page, home)
+    calls = source.methods(found)
+    same = [f"[`{call}`]({link(f'{other}.{call}')})" for call in calls if link(f"{other}.{call}")]
+    lines = [f"{LEVEL} `{name}`", "", *_doc(book, block.page, found, own=f"`{name}`"), ""]
+    lines += [f"As of [`{other}`]({link(twin_of.name)}): {', '.join(same)}.", ""]
+    rest = [
+        part for call, told in calls.items() if not link(f"{other}.{call}") for part in ("", *_stub(told))
+    ]
+    return [*lines, *code("\n".join([f"class {name}:", *rest[1:]]))] if rest else lines[:-1]
+
+
+def _stub(told: Callable) -> list[str]:
+    first = {"classmethod": "cls", "staticmethod": None}.get(told.kind, "self")
+    return _definition(told, told.found.name, "    ", first=first)
+
+
 def objects(book: Book, block: Block) -> list[str]:
     """Write an entry for each of the names."""
     module, *told = block.words
@@ -171,6 +191,9 @@ def _field(field: source.Field) -> list[str]:
 def _methods_of(book: Book, page: str, found: Found) -> list[str]:
     """Return what the methods of a class say of themselves; those without a docstring do as their protocol says."""
     lines: list[str] = []
+    start = source.constructor(found)
+    if start is not None and found.name not in MADE_ELSEWHERE and start.found.doc:
+        lines += ["", *_doc(book, page, start.found, own=f"`{found.name}`")]
     for name, method in source.methods(found).items():
         doc = _doc(book, page, method.found, own=f"`{found.name}`", owner=found.name)
         if doc:

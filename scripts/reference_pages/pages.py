@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from . import commands, entries, errors, events, settings
+from . import commands, entries, errors, events, http, settings, tools
 from .book import Block, Book
 from .source import ROOT
 
@@ -29,6 +29,17 @@ RENDERERS: Mapping[str, Callable[[Book, Block], list[str]]] = {
     "error-table": errors.overview,
     "errors": errors.entries,
     "changes": events.changes,
+    "operation-table": http.overview,
+    "operations": http.operations,
+    "types": http.types,
+    "headers": http.headers,
+    "statuses": http.statuses,
+    "other-routes": http.other_routes,
+    "metrics": http.metrics,
+    "tool-table": tools.overview,
+    "tools": tools.tools,
+    "resources": tools.listed_resources,
+    "alike": entries.alike,
 }
 
 

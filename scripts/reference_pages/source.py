@@ -81,7 +81,7 @@ class Callable:
 
 def find(module: str, name: str) -> Found:
     """Return what a name of a module means, through its imports; LookupError where the package has no such name."""
-    for statement in _statements(_tree(module).body):
+    for statement in _statements(tree(module).body):
         if _defines(statement, name):
             return Found(name, module, statement)  # type: ignore[arg-type]
         if isinstance(statement, ast.ImportFrom) and statement.module:
@@ -93,7 +93,7 @@ def find(module: str, name: str) -> Found:
 
 def exported(module: str) -> list[str]:
     """Return the names in a module's `__all__`, in its order."""
-    for statement in _statements(_tree(module).body):
+    for statement in _statements(tree(module).body):
         if _defines(statement, "__all__") and isinstance(statement, ast.Assign):
             return list(ast.literal_eval(statement.value))
     raise LookupError(f"{module} has no __all__")
@@ -180,7 +180,7 @@ def twins(found: Found) -> dict[str, str]:
 def constants(module: str) -> list[tuple[str, str, str | None]]:
     """Return the constants of a module, each with its value as it is written and its comment."""
     found = []
-    for statement in _tree(module).body:
+    for statement in tree(module).body:
         if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name):
             name = statement.targets[0].id
             if name.isupper() and not name.startswith("_"):
@@ -266,7 +266,7 @@ def _constant(module: str, value: ast.expr) -> str | None:
 
 
 def _module_of(module: str, alias: str) -> str | None:
-    for statement in _statements(_tree(module).body):
+    for statement in _statements(tree(module).body):
         if isinstance(statement, ast.ImportFrom) and statement.module:
             for name in statement.names:
                 if (name.asname or name.name) == alias and _path(f"{statement.module}.{name.name}").exists():
@@ -301,7 +301,7 @@ def _comment(module: str, statement: ast.stmt) -> str | None:
 
 def _text_after(module: str, node: Node) -> str:
     """Return the text that stands below an assignment as its docstring, else its comment."""
-    body = _tree(module).body
+    body = tree(module).body
     place = body.index(node) + 1
     if place < len(body):
         after = body[place]
@@ -334,7 +334,7 @@ def _lines(module: str) -> tuple[bytes, ...]:
 
 
 @cache
-def _tree(module: str) -> ast.Module:
+def tree(module: str) -> ast.Module:
     return ast.parse(_source(module))
 
 

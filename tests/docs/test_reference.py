@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import re
 import subprocess
 import sys
@@ -20,8 +21,12 @@ import perdure.policies
 from markdown_page import anchors, run_page
 from perdure import ManualClock, Memory, MemoryConfig, Store, errors
 from perdure.contract import limits
+from perdure.contract.operations import OPERATIONS
+from perdure.contract.schema import openapi
 from perdure.documents.documents import Documents
 from perdure.documents.index import DocumentIndex
+from perdure.mcp.arguments import input_schema, output_schema
+from perdure.mcp.catalogue import TOOLS
 from perdure.memory.config import Limits
 from perdure.policies.choices import camel_case
 from source_tree import ROOT
@@ -52,8 +57,33 @@ def missing(names: Iterable[str], told: set[str]) -> list[str]:
 
 
 def test_every_page_is_what_the_sources_make_of_it():
+    command = [sys.executable, ROOT / "scripts" / "reference.py", "--check"]
+    checked = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (checked.returncode, checked.stderr) == (0, "")
+
+
+WITHOUT_EXTRAS = """
+import runpy, sys
+for name in ("granian", "httpx", "litestar", "mcp", "onnxruntime", "opentelemetry", "prometheus_client", "uvicorn"):
+    sys.modules[name] = None
+sys.path.insert(0, "scripts")
+sys.argv = ["reference.py", "--check"]
+runpy.run_path("scripts/reference.py", run_name="__main__")
+"""
+
+
+def test_no_page_depends_on_the_machine_its_terminal_or_the_extras_that_it_has():
+    narrow = {
+        "COLUMNS": "30",
+        "TERM": "dumb",
+        "LC_ALL": "C",
+        "PYTHONHASHSEED": "7",
+        "PERDURE_STORE": "elsewhere",
+    }
     checked = subprocess.run(
-        [sys.executable, ROOT / "scripts" / "reference.py", "--check"],
+        [sys.executable, "-c", WITHOUT_EXTRAS],
+        cwd=ROOT,
+        env={**os.environ, **narrow, "HOME": "/nowhere"},
         capture_output=True,
         text=True,
         check=False,
@@ -115,7 +145,19 @@ def test_every_type_of_the_package_that_a_signature_names_has_an_entry():
     assert missing(named - foreign, told) == []
 
 
-FOREIGN = {"AbstractContextManager", "NDArray", "None", "Path"}
+FOREIGN = {
+    *(
+        "AbstractContextManager",
+        "AsyncBaseTransport",
+        "BaseTransport",
+        "Coroutine",
+        "NDArray",
+        "None",
+        "Path",
+    ),
+    *("Front", "Metrics", "OpenStore"),  # what a server hands to itself; callers need none of it
+    *("JsonObject", "Request"),  # plain objects, and what the contract makes of them
+}
 
 
 def test_the_anchors_of_a_page_are_its_own():
@@ -197,6 +239,60 @@ def test_an_option_that_is_taken_away_is_missed():
     text = page("cli.md")
     assert missing(["--as-of"], rows(text)) == []
     assert missing(["--as-of"], rows(text.replace("`--as-of`", "`--at`"))) == ["--as-of"]
+
+
+def test_every_name_and_call_of_the_clients_is_on_the_page():
+    text = page("python.md")
+    assert missing(source.exported("perdure.client"), headed(text)) == []
+    for name in source.exported("perdure.client"):
+        entry = text.split(f"\n### `{name}`", 1)[1].split("\n### ", 1)[0]
+        calls = source.methods(source.find("perdure.client", name))
+        assert missing(calls, set(re.findall(r"(?:`|def )(\w+)(?:`|\()", entry))) == []
+
+
+def test_every_operation_is_on_the_page_with_its_route_role_and_fields():
+    text = page("http.md")
+    for operation in OPERATIONS.values():
+        entry = text.split(f"\n### `{operation.name}`\n", 1)[1].split("\n### ", 1)[0]
+        assert f"`POST /api/v1/{operation.group}/{operation.name}` · role {operation.role}\n" in entry
+        if operation.name != "import":  # it takes lines, and what else it is told is in the address
+            fields = operation.request.__struct_encode_fields__
+            assert missing(fields, rows(entry)) == []
+    linked = re.findall(r"\]\(#([\w-]+)\)", text)
+    assert missing(linked, anchors(FOLDER / "http.md")) == []
+
+
+def test_every_field_of_a_reply_is_on_the_page():
+    text = page("http.md")
+    for operation in OPERATIONS.values():
+        if operation.name != "export":
+            entry = text.split(f"\n### `{operation.reply.__name__}`\n", 1)[1].split("\n### ", 1)[0]
+            assert missing(operation.reply.__struct_encode_fields__, rows(entry)) == []
+
+
+def test_every_header_status_route_and_metric_of_the_server_is_on_the_page():
+    text = page("http.md")
+    described = openapi()
+    told = {f"{method.upper()} {path}" for path, item in described["paths"].items() for method in item}
+    assert missing(told, set(re.findall(r"`([A-Z]+ /[^`]+)`", text))) == []
+    assert missing([*described["components"]["parameters"]], rows(text)) == []
+    assert (
+        missing(described["components"]["responses"], set(re.findall(r"^\| (\d+) \|", text, re.MULTILINE)))
+        == []
+    )
+    metrics = {name for name in source.texts("server") if re.fullmatch(r"perdure_[a-z_]+", name)}
+    assert metrics
+    assert {name for name in metrics if f"`{name}" not in text} == set()
+
+
+def test_every_tool_is_on_the_page_with_its_arguments_and_results():
+    text = page("mcp.md")
+    for tool in TOOLS:
+        entry = text.split(f"\n### `{tool.name}`\n", 1)[1].split("\n### ", 1)[0]
+        assert missing(input_schema(tool, "all")["properties"], rows(entry)) == []
+        assert missing(output_schema(tool)["properties"], set(re.findall(r"`(\w+)`", entry))) == []
+    for resource in ("perdure://spaces", "perdure://facts/{id}"):
+        assert resource in rows(text)
 
 
 def test_every_kind_of_change_is_on_the_page_and_no_other():
