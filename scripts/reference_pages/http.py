@@ -13,8 +13,14 @@ from perdure.contract.operations import OPERATIONS, Operation
 
 from . import docstrings, source, wire
 from .book import Block, Book
-from .markdown import anchor, table
+from .markdown import anchor, prose, table
 
+TELLING = ("remember", "correct", "annotate")
+INPUTS: Mapping[str, tuple[str, ...]] = {
+    "FactInput": ("NewFact",),
+    "ContextInput": ("Context",),
+    "SourceInput": ("Source",),
+}
 OWNERS = (("perdure", "Memory"), ("perdure.documents.documents", "Documents"), ("perdure", "Store"))
 
 
@@ -44,8 +50,15 @@ def types(book: Book, block: Block) -> list[str]:
     lines: list[str] = []
     for name in shared_types():
         told = components()[name]
-        told_fields = _fields(told, ("NewFact",), with_null=not name.endswith(("Input", "Scope")))
-        lines += ["", f"### `{name}`", "", *_sentence(told), "", *told_fields]
+        told_fields = _fields(told, INPUTS.get(name, ()), with_null=not name.endswith(("Input", "Scope")))
+        lines += [
+            "",
+            f"### `{name}`",
+            "",
+            " ".join([*_sentence(told), *_in_python(book, name)]),
+            "",
+            *told_fields,
+        ]
     return lines[1:]
 
 
@@ -124,7 +137,21 @@ def _request(one: Operation, name: str) -> list[str]:
     told = components()[name]
     if not told.get("properties"):
         return ["Request: an empty object."]
-    return ["Request:", "", *_fields(told, (one.name, "RecallOptions", "NewFact"), with_null=False)]
+    return ["Request:", "", *_fields(told, homes_of(one), with_null=False)]
+
+
+def homes_of(one: Operation) -> tuple[str, ...]:
+    """Return where in Python the arguments of an operation are told of, the nearest place first."""
+    if one.group == "store":
+        return (one.name,)
+    return (one.name, "NewFact" if one.name in TELLING else "RecallOptions")
+
+
+def _in_python(book: Book, name: str) -> list[str]:
+    """Return where a type's value in Python is told of, which says more than its fields do."""
+    value = name.removesuffix("Object").removesuffix("Reply").removesuffix("Input")
+    target = book.link("http.md", "perdure")(value)
+    return [f"In Python it is [`{value}`]({target})."] if target else []
 
 
 def _reply(one: Operation) -> str:
@@ -151,7 +178,9 @@ def meaning(name: str, field: wire.Schema, homes: tuple[str, ...]) -> str:
 def _arguments(home: str) -> Mapping[str, str]:
     """Return what is said of the arguments of an operation's method, or of the fields of a value."""
     if home not in OPERATIONS:
-        return docstrings.arguments(source.find("perdure.model.inputs", home).doc)
+        return docstrings.arguments(
+            source.find("perdure.model.inputs", home).doc
+        )  # which has imported the others
     method = _snake_case(home).removesuffix("_document").removesuffix("_documents")
     for module, kind in OWNERS:
         told = source.methods(source.find(module, kind)).get(method)
@@ -165,7 +194,7 @@ def _snake_case(name: str) -> str:
 
 
 def _fields(told: wire.Schema, homes: tuple[str, ...], *, with_null: bool) -> list[str]:
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for name, field, required in wire.properties(told):
         kind = wire.kind(field, _shown, with_null=with_null)
         said = meaning(name, field, () if with_null else homes)
@@ -173,8 +202,15 @@ def _fields(told: wire.Schema, homes: tuple[str, ...], *, with_null: bool) -> li
             said = f"Required. {said}".rstrip()
         if with_null and not required:
             said = f"{said} Left out where there is none.".lstrip()
-        rows.append((f"`{name}`", kind, said))
-    return table(("field", "value", "meaning"), rows) if rows else ["Without fields."]
+        rows.append((f"`{name}`", kind, _sentence_of(said)))
+    if not any(row[2] for row in rows):
+        return table(("field", "value"), [row[:2] for row in rows]) if rows else ["Without fields."]
+    return table(("field", "value", "meaning"), rows)
+
+
+def _sentence_of(said: str) -> str:
+    first = said.split(" ", 1)[0]
+    return prose(said[:1].upper() + said[1:] if len(first) > 1 else said, lambda name: None)
 
 
 def _shown(name: str) -> str:

@@ -12,7 +12,7 @@ from perdure.policies.choices import camel_case
 
 from . import wire
 from .book import Block, Book
-from .http import components, meaning
+from .http import components, homes_of, meaning
 from .markdown import anchor, prose, table
 
 
@@ -63,15 +63,12 @@ def _rows(tool: Tool, profiles: tuple[Profile, ...]) -> Iterator[tuple[str, str,
         if len(told) > 1 and name not in told[0]["properties"]:
             notes.append("only with `--tools all`")
         said = wire.description(field) or _contract_says(tool, name)
-        yield (
-            f"`{name}`",
-            wire.kind(field, str, with_null=False),
-            "; ".join(filter(None, [said.rstrip("."), *notes])),
-        )
+        meaning_told = prose("; ".join(filter(None, [said.rstrip("."), *notes])), lambda name: None)
+        yield f"`{name}`", wire.kind(field, str, with_null=False), meaning_told
 
 
 def _contract_says(tool: Tool, name: str) -> str:
     """Return what the contract says of an argument that models are told no more of than its name."""
     fields = components()[OPERATIONS[tool.operation].request.__name__].get("properties", {})
     wanted = camel_case(name)
-    return meaning(wanted, fields.get(wanted, {}), (tool.operation, "RecallOptions", "NewFact"))
+    return meaning(wanted, fields.get(wanted, {}), homes_of(OPERATIONS[tool.operation]))

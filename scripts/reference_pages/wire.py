@@ -23,6 +23,7 @@ PLURALS = {
     "object": "objects",
     "a moment": "moments",
 }
+MILLISECONDS = "Milliseconds since"  # how the description of a moment in a reply begins
 ENUM_SHOWN_MAX = 12
 
 
@@ -55,7 +56,7 @@ def kind(schema: Schema, shown: Shown, *, with_null: bool) -> str:
 def description(schema: Schema) -> str:
     """Return what a schema, or the first of its alternatives that says something, says of the value."""
     told = [one.get("description", "") for one in (schema, *alternatives(schema)) if not is_moment(one)]
-    return next((text for text in told if text), "")
+    return next((text for text in told if text and not text.startswith(MILLISECONDS)), "")
 
 
 def properties(schema: Schema) -> list[tuple[str, Schema, bool]]:
@@ -72,6 +73,8 @@ def _kind(schema: Schema, shown: Shown) -> str:
     if "enum" in schema:
         return ", ".join(f"`{name}`" for name in schema["enum"][:ENUM_SHOWN_MAX])
     told = schema.get("type")
+    if told == "integer" and schema.get("description", "").startswith(MILLISECONDS):
+        return "milliseconds"
     if isinstance(told, list):
         return " or ".join(KINDS[one] for one in told)
     if told == "array":

@@ -313,7 +313,8 @@ class Memory:
     ) -> Fact:
         """Change what is noted of a fact (not what it says); return it. None clears kind and importance.
 
-        `metadata` replaces what reads and filters see of the caller's metadata.
+        `metadata` replaces what reads and filters see of the caller's metadata. Raises NotFound when there is no
+        such fact.
         """
         named = checked_id(id)
         pinned = UNSET if pinned is None else pinned
@@ -496,7 +497,8 @@ class Memory:
             valid_during: (a, b): only facts that were current at some instant from a until before b.
             order: ingest, -ingest, event, -event, importance, -importance, last_used or id; ties by arrival.
             hidden: only the softly forgotten ones.
-            limit: 1 to 1,000, 50 when absent. cursor: what the page before gave, with the same arguments.
+            limit: 1 to 1,000, 50 when absent.
+            cursor: what the page before gave, with the same arguments.
         """
         scope = checked_scope(
             subject=subject, entity=entity, tags=tags, kind=kind, pinned=pinned, filter=filter

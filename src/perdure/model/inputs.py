@@ -25,7 +25,10 @@ class NewFact(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         valid_from: from when the fact holds, inclusive.
         valid_to: until when it holds, exclusive.
         supersedes: ids that this fact replaces.
-        tags, kind, importance, pinned: annotations; `annotate` may change them later.
+        tags: exact names to find it by; `annotate` may change them later, and the next three too.
+        kind: `episodic`, `semantic`, `procedural` or `working`.
+        importance: 0 to 1, for policies.
+        pinned: whether forgetting policies leave it alone.
         source: where the fact comes from.
         reassert: store the text anew although the same telling is no longer current.
         embedding: the text's vector, 1 to 4,096 finite numbers, not all 0; all of one memory have one length.
@@ -60,8 +63,12 @@ class RecallOptions(TypedDict, total=False):
         as_of: the moment in the world that is asked about; the present when absent.
         known_at: ignore what was recorded later than this moment.
         history: `current` (default), `all`, or `historical` (everything that is not current).
-        subject, entity, tags (all of them), kind, pinned, filter (see `docs/howto/filters.md`): only facts that
-            have these.
+        subject: only facts that fill this slot.
+        entity: only facts that mention this name.
+        tags: only facts that have all of these.
+        kind: only facts of this kind.
+        pinned: only facts that are pinned, or with False that are not.
+        filter: only facts that match; see `docs/howto/filters.md`.
         min_score: leave out hits whose final score is less; 0 or more.
         candidate_limit: how many candidates a reordering looks at, k to 4,096; at least 100 when absent.
         mode: `lexical` (words), `semantic` (vectors) or `hybrid` (both). When absent: hybrid where there is a
