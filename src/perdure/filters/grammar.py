@@ -2,7 +2,7 @@
 
 A filter is an object. Each member is a path with what its value must be, or `$and`, `$or` (arrays of filters) or
 `$not` (a filter); all members must hold. What a value must be is either a value, which it then equals, or an object of
-operators, which must all hold:
+operators, which must all hold. An object of nothing but signs (`{">": 3}`) is a mistake and no value:
 
     {"team": "a", "prio": {"$gte": 4, "$lt": 9}, "$or": [{"done": true}, {"@tags": {"$contains": "red"}}]}
 """
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from string import punctuation
 from typing import Any
 
 from perdure.base.canonical import canonical_json, checked_json
@@ -159,10 +160,15 @@ class _Parser:
         if key in _OPERATORS:
             raise self._refusal(inner, f"compares nothing: write {{key: {{{key!r}: …}}}}", operator=key)
         if key.startswith("$"):
-            raise self._unknown(inner, key)
+            raise self._unknown(inner, key, f"; a key of that name is written {chr(92) + key[:SHOWN_MAX]}")
         target = self._target(key, place)
         if isinstance(value, dict) and any(name.startswith("$") for name in value):
             return _all([self._compared(target, name, item, inner) for name, item in value.items()])
+        if isinstance(value, dict) and value and all(map(_is_sign, value)):
+            name = next(iter(value))
+            raise self._unknown(
+                _under(inner, name), name, "; compare with an object that has such a key by $eq"
+            )
         self._refuse_operators(value, inner)
         return self._condition(target, Operator.EQ, value, inner)
 
@@ -174,7 +180,8 @@ class _Parser:
         except ValueError:
             raise self._refusal(
                 place,
-                f"has the key {key[:SHOWN_MAX]!r}, which is no field of a fact; there are {', '.join(FirstClass)}",
+                f"has the key {key[:SHOWN_MAX]!r}, which is no field of a fact; there are {', '.join(FirstClass)}; "
+                f"a key of that name is written {chr(92) + key[:SHOWN_MAX]}",
             ) from None
 
     def _compared(self, target: Path | FirstClass, name: str, operand: Any, place: str) -> Node:
@@ -219,6 +226,10 @@ class _Parser:
 
     def _of_field(self, target: FirstClass, operator: Operator, value: Any, place: str) -> Any:
         """Return what a fact's own field is compared with; refuse what no such field can ever be."""
+        if isinstance(value, dict):
+            raise self._refusal(
+                place, f"is an object, and {target} never is; there are {', '.join(_OPERATORS)}"
+            )
         if target in TIMES:
             return self._moment(value, place)
         if operator is not Operator.CONTAINS:
@@ -265,11 +276,11 @@ class _Parser:
             elif isinstance(at, list):
                 waiting.extend((item, f"{where}[{n}]") for n, item in enumerate(at))
 
-    def _unknown(self, place: str, name: str) -> InvalidRequest:
+    def _unknown(self, place: str, name: str, advice: str = "") -> InvalidRequest:
         return self._refusal(
             place,
             f"has the unknown operator {name[:SHOWN_MAX]!r}; there are {', '.join(_OPERATORS)} for values and "
-            f"{', '.join(_LOGIC)} for filters",
+            f"{', '.join(_LOGIC)} for filters{advice}",
             operator=name,
         )
 
@@ -280,6 +291,11 @@ class _Parser:
 def is_number(value: Any) -> bool:
     """Return whether a JSON value is a number; a boolean is none."""
     return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _is_sign(name: str) -> bool:
+    """Whether a key looks like an operator of another language: `>`, `==`, `~~`."""
+    return bool(name) and set(name) <= set(punctuation)
 
 
 def _absent(value: Any) -> str:

@@ -1,8 +1,8 @@
 """Paths into a JSON object: `a.b`, `a[0].b`, and `a\\.b` for the key `a.b`.
 
 A step is a key of an object or, in brackets, the place of an array's element from 0. No step passes through an
-array without a place. Not addressable are: keys with a bracket or a backslash, the empty key within a path (the
-path `""` is the one top-level key of that name), top-level keys that begin with `$` or `@`, and whatever lies
+array without a place. A backslash before a dot, a bracket, a backslash, `$` or `@` makes it a part of the key. Not
+addressable are the empty key within a path (the path `""` is the one top-level key of that name) and whatever lies
 deeper than DEPTH_MAX steps. Such keys are compared as part of the value of their parent.
 """
 
@@ -30,7 +30,8 @@ class _Absent:
 ABSENT: Final = _Absent()
 """What a path finds where it leads nowhere; null is a value."""
 
-_KEY = re.compile(r"(?:[^.\[\]\\]|\\\.)*")
+_KEY = re.compile(r"(?:[^.\[\]\\]|\\[.\[\]\\$@])*")
+_ESCAPED = re.compile(r"\\(.)")
 _PLACE = re.compile(r"\[(0|[1-9][0-9]*)\]", re.ASCII)
 
 
@@ -51,7 +52,7 @@ def parse_path(written: str, *, field: str, place: str) -> Path:
         key = _KEY.match(written, at)
         if key is None or not key.group():
             raise _no_path(written, field, place)
-        steps.append(key.group().replace("\\.", "."))
+        steps.append(_ESCAPED.sub(r"\1", key.group()))
         at = key.end()
         while (inside := _PLACE.match(written, at)) is not None:
             if len(inside.group(1)) > PLACE_DIGITS_MAX:
@@ -87,8 +88,8 @@ def find_value(value: Any, path: Path) -> Any:
 
 def _no_path(written: str, field: str, place: str) -> InvalidRequest:
     return InvalidRequest(
-        f"{place} has the key {written[:SHOWN_MAX]!r}, which is no path: write a.b, a[0].b, or a\\.b for a dot "
-        "within a key; compare other keys as part of the value of the key above them",
+        f"{place} has the key {written[:SHOWN_MAX]!r}, which is no path: write a.b or a[0].b, and a "
+        "backslash before a dot, a bracket or a backslash that belongs to a key",
         field=field,
         place=place,
     )
