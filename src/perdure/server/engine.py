@@ -94,7 +94,7 @@ class Engine:
             return
         with self.tenants.reading(DEFAULT_TENANT) as store:
             store.memory(config=self.settings.config)
-            if self.settings.workers > 1 and store.log.name != "sqlite":
+            if self.settings.workers > 1 and store.log.name == "journal":
                 raise InvalidRequest(
                     f"several workers need a store that processes share, and this one is of kind {store.log.name}",
                     field="workers",

@@ -16,6 +16,7 @@ from perdure.server.replying import encode
 from perdure.server.settings import Limits
 
 HEAD_BYTES_MAX = 64 << 10
+_HEAD_TOO_LARGE = HeadTooLarge(f"a request's line and headers may take {HEAD_BYTES_MAX} bytes")
 
 
 class Protocol(HttpToolsProtocol):
@@ -25,7 +26,7 @@ class Protocol(HttpToolsProtocol):
 
     def __init__(self, *told: Any, **named: Any) -> None:
         super().__init__(*told, **named)
-        self._head_bytes = 0
+        self._head_bytes = self._header_bytes = 0  # as they came, and as they were parsed
         self._in_head = True
         self._head_timer: asyncio.TimerHandle | None = None
 
@@ -47,26 +48,27 @@ class Protocol(HttpToolsProtocol):
         super().data_received(data)
         if self._in_head and self.parser is not None:
             self._head_bytes += len(data)
-            self._check_head()
+            if self._head_bytes > HEAD_BYTES_MAX:
+                self._refuse(_HEAD_TOO_LARGE)
 
     def on_message_begin(self) -> None:
         """Begin a request."""
         super().on_message_begin()
-        self._head_bytes, self._in_head = 0, True
+        self._head_bytes, self._header_bytes, self._in_head = 0, 0, True
         if self._head_timer is None:
             self._await_head()
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Take one header."""
         super().on_header(name, value)
-        self._head_bytes += len(name) + len(value)
+        self._header_bytes += len(name) + len(value) + len(b": \r\n")
 
     def on_headers_complete(self) -> None:
         """Begin to answer."""
         self._stop_timer()
         self._in_head = False
-        if self._head_bytes + len(self.url) > HEAD_BYTES_MAX:
-            self._check_head(len(self.url))
+        if self._header_bytes + len(self.url) > HEAD_BYTES_MAX:
+            self._refuse(_HEAD_TOO_LARGE)
             return
         super().on_headers_complete()
 
@@ -84,10 +86,6 @@ class Protocol(HttpToolsProtocol):
         """Refuse what is no HTTP."""
         del msg
         self._refuse(Malformed("this is no request of HTTP/1.1"))
-
-    def _check_head(self, more: int = 0) -> None:
-        if self._head_bytes + more > HEAD_BYTES_MAX:
-            self._refuse(HeadTooLarge(f"a request's line and headers may take {HEAD_BYTES_MAX} bytes"))
 
     def _await_head(self) -> None:
         self._head_timer = self.loop.call_later(self.limits.head_timeout_s, self._give_up)
