@@ -15,7 +15,7 @@ from typing import Any
 
 import anyio
 import pytest
-from mcp import ClientSession, MCPError, StdioServerParameters
+from mcp import Client, ClientSession, MCPError, StdioServerParameters
 from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
@@ -92,7 +92,7 @@ async def over_stdio(store: Path, *options: str) -> AsyncIterator[ClientSession]
         yield session
 
 
-async def drive(session: ClientSession) -> None:
+async def drive(session: Any) -> None:
     tools = {tool.name for tool in (await session.list_tools()).tools}
     assert tools == {tool.name for tool in TOOLS}
     for name, arguments, held in CALLS:
@@ -261,6 +261,21 @@ def test_a_client_that_closes_its_side_ends_the_server_with_code_zero(tmp_path):
     assert said_by(command, []) == ({}, "")
 
 
+def test_where_the_sdk_is_absent_the_error_says_what_to_install(tmp_path):
+    script = "import sys; sys.modules['mcp'] = None; from perdure.cli.main import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", script, "mcp", "--store", str(tmp_path / "s")],
+        input=b"",
+        capture_output=True,
+        timeout=PATIENCE_S,
+        env=ENVIRONMENT,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert done.stderr.count(b"\n") == 1
+    assert b"pip install 'perdure[mcp]'" in done.stderr
+
+
 def test_a_server_that_only_reads_makes_no_store(tmp_path):
     store = tmp_path / "absent"
     command = [sys.executable, *PERDURE, "mcp", "--store", str(store), "--read-only"]
@@ -316,6 +331,7 @@ def over_http(store: Path, *options: str):
     finally:
         server.terminate()
         server.communicate(timeout=PATIENCE_S)
+        assert server.returncode == 0
 
 
 def free_port() -> int:
@@ -354,8 +370,22 @@ def test_the_sdk_drives_every_tool_over_http_and_nobody_else_gets_in(tmp_path):
             async with session_over_http(url, {"authorization": f"Bearer {token}"}) as session:
                 await drive(session)
 
+    async def run_newest(url: str, token: str) -> None:
+        async with (
+            httpx.AsyncClient(headers={"authorization": f"Bearer {token}"}) as client,
+            Client(streamable_http_client(url, http_client=client)) as session,
+        ):
+            assert session.protocol_version >= "2026-07-28"
+            assert len((await session.list_tools()).tools) == len(TOOLS)
+            result = await session.call_tool("recall", {"query": "Oslo"})
+            assert len(result.structured_content["results"]) == 1
+            assert (await session.list_resources()).resources
+            assert (await session.list_resource_templates()).resource_templates
+            assert "Oslo" in (await session.read_resource("perdure://facts/oslo")).contents[0].text
+
     with over_http(tmp_path / "store", "--tools", "all", "--principal", "ann") as (url, token):
         anyio.run(run, url, token)
+        anyio.run(run_newest, url, token)
         key = f"Bearer {token}"
         hello = HELLO[0]
         assert posted(url, hello, authorization=key).status_code == 200

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import signal
 import sys
 from contextlib import AbstractContextManager
 from dataclasses import replace
@@ -170,6 +171,8 @@ def _serve_http(session: Session, settings: Settings, host: str, port: int, leve
 def _listen(app: AsgiApp, host: str, port: int) -> None:
     import uvicorn  # noqa: PLC0415 - the SDK brings it along
 
+    # Its requests finished, uvicorn sends itself the signal that stopped it; the store is to be closed even so.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     uvicorn.run(app, host=host, port=port, lifespan="off", log_config=None, access_log=False)
 
 

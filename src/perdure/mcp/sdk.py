@@ -100,20 +100,23 @@ def _error(code: int, error: PerdureError) -> Exception:
 def _register_v2(server: Any, answers: Mapping[str, _Answer]) -> None:
     import mcp_types as types  # noqa: PLC0415 - version 1 has none
 
-    params = {
-        "tools/call": types.CallToolRequestParams,
-        "resources/read": types.ReadResourceRequestParams,
+    kinds: dict[str, tuple[Any, Any]] = {
+        "tools/list": (types.PaginatedRequestParams, types.ListToolsResult),
+        "tools/call": (types.CallToolRequestParams, types.CallToolResult),
+        "resources/list": (types.PaginatedRequestParams, types.ListResourcesResult),
+        "resources/templates/list": (types.PaginatedRequestParams, types.ListResourceTemplatesResult),
+        "resources/read": (types.ReadResourceRequestParams, types.ReadResourceResult),
     }
     for method, answer in answers.items():
-        server.add_request_handler(
-            method, params.get(method, types.PaginatedRequestParams), _handler_v2(answer)
-        )
+        params, result = kinds[method]
+        server.add_request_handler(method, params, _handler_v2(answer, result))
 
 
-def _handler_v2(answer: _Answer) -> Callable[[Any, Any], Awaitable[JsonObject]]:
-    async def handle(context: Any, params: Any) -> JsonObject:
+def _handler_v2(answer: _Answer, result: Any) -> Callable[[Any, Any], Awaitable[Any]]:
+    async def handle(context: Any, params: Any) -> Any:
         told = {} if params is None else params.model_dump(mode="json", by_alias=True)
-        return await answer(context.request, told)
+        # The result's own type knows what else each revision of the protocol wants in it.
+        return result.model_validate(await answer(context.request, told))
 
     return handle
 
