@@ -245,7 +245,7 @@ def read_reindexed(told: r.ReindexedReply) -> Reindexed:
 
 
 def read_embedded(told: r.EmbeddedReply) -> Embedded:
-    return Embedded(told.embedded, told.missing)
+    return Embedded(told.embedded, told.missing, told.dry_run)
 
 
 def read_document(told: r.DocumentObject) -> Document:

@@ -20,8 +20,11 @@ Outcome = Annotated[
 ]
 
 
-class Reply(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
-    """What all replies share. `repr()` shows no value, for it may be somebody's text."""
+class Reply(Struct, frozen=True, rename="camel"):
+    """What all replies share. A newer server may tell more: unknown fields are passed over.
+
+    `repr()` shows no value, for it may be somebody's text.
+    """
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}>"
@@ -426,6 +429,7 @@ class EmbeddedReply(Reply, frozen=True):
 
     embedded: int
     missing: int
+    dry_run: bool
 
 
 class PutReply(Reply, frozen=True):

@@ -528,6 +528,7 @@ class EmbedMissing(Request, frozen=True, kw_only=True):
     """Embed what has no vector."""
 
     limit: Annotated[int, _limited("Texts at most.", minimum=1, maximum=100_000)] | None = None
+    dry_run: bool | None = None
 
 
 class PutDocument(Request, frozen=True, kw_only=True):
