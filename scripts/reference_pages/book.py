@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -150,12 +151,7 @@ INSIDE = {("Store", "memory_of")}  # what Memory.open asks of its store
 
 def error_names() -> list[str]:
     """Return the errors that a caller may meet, in the order of the source."""
-    tree = source.tree("perdure.errors")
-    return [
-        node.name
-        for node in tree.body
-        if type(node).__name__ == "ClassDef" and node.name not in BETWEEN_LAYERS
-    ]
+    return [name for name in source.classes("perdure.errors") if name not in BETWEEN_LAYERS]
 
 
 BETWEEN_LAYERS = {"Moved"}  # never reaches a caller
@@ -163,7 +159,7 @@ BETWEEN_LAYERS = {"Moved"}  # never reaches a caller
 
 def _keys(found: Found) -> Iterator[tuple[str, str]]:
     yield found.module, found.name
-    if type(found.node).__name__ == "ClassDef":
+    if isinstance(found.node, ast.ClassDef):
         for base in source.bases(found):
             if base.name == found.name:
                 yield from _keys(base)

@@ -104,7 +104,7 @@ def _command(name: str, command: Any) -> list[str]:
 def _word(parameter: Any) -> str:
     several = parameter.nargs != 1 and not _metavar(parameter).endswith(("…", "..."))
     shown = f"{_metavar(parameter)}{'...' if several else ''}"
-    return shown if parameter.required else f"[{shown}]"
+    return shown if parameter.required or shown.startswith("[") else f"[{shown}]"
 
 
 def _metavar(parameter: Any) -> str:

@@ -54,7 +54,7 @@ def _kinds(found: source.Found) -> str:
 def _told(name: str) -> dict[str, str]:
     """Return the code and status of an error, of its own or of its base."""
     found = source.find("perdure.errors", name)
-    told = {}
+    told: dict[str, str] = {}
     for base in source.bases(found):
         told |= _told(base.name)
     return told | source.class_constants(found, ("code", "status"))

@@ -222,12 +222,12 @@ def _metrics() -> Iterator[tuple[str, str, str]]:
     for node in ast.walk(source.tree("perdure.server.metrics")):
         if not isinstance(node, ast.Call) or not node.args:
             continue
-        told = [part.value for part in node.args[:2] if isinstance(part, ast.Constant)]
-        if len(told) == 2 and str(told[0]).startswith("perdure_"):
+        told = [str(part.value) for part in node.args[:2] if isinstance(part, ast.Constant)]
+        if len(told) == 2 and told[0].startswith("perdure_"):
             maker = node.func.id if isinstance(node.func, ast.Name) else ""
             labels = ast.literal_eval(node.args[2])
             yield (
                 f"`{told[0]}{endings.get(maker, '')}`",
                 ", ".join(f"`{one}`" for one in labels),
-                str(told[1]),
+                told[1],
             )

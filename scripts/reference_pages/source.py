@@ -157,11 +157,11 @@ def callable_of(found: Found) -> Callable:
     node = found.node
     assert isinstance(node, Function)
     told = {found.segment(decorator) for decorator in node.decorator_list}
-    kind = next((kind for kind in ("property", "classmethod", "staticmethod") if kind in told), None)
     parameters = list(_parameters(found, node.args))
     is_method = bool(parameters) and parameters[0] in ("self", "cls")
     returns = "" if node.returns is None else found.segment(node.returns)
-    kind = kind or ("method" if is_method else "function")
+    special = [kind for kind in ("property", "classmethod", "staticmethod") if kind in told]
+    kind = special[0] if special else "method" if is_method else "function"
     return Callable(found, tuple(parameters[1:] if is_method else parameters), returns, kind)
 
 
@@ -195,6 +195,11 @@ def texts(folder: str = "") -> Iterator[str]:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
                 yield node.value
+
+
+def classes(module: str) -> list[str]:
+    """Return the names of the classes of a module, in order."""
+    return [node.name for node in tree(module).body if isinstance(node, ast.ClassDef)]
 
 
 def calls(name: str) -> Iterator[ast.Call]:

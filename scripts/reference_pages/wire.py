@@ -49,8 +49,9 @@ def kind(schema: Schema, shown: Shown, *, with_null: bool) -> str:
         with_null: whether null tells something; in requests it is the same as absence.
     """
     told = [_kind(one, shown) for one in alternatives(schema)]
-    kept = list(dict.fromkeys(word for word in told if with_null or word != "null"))
-    return ", or ".join(kept)
+    kept = [word for word in dict.fromkeys(told) if word != "null"]
+    nothing = ["null"] if with_null and "null" in told else []
+    return ", or ".join([*kept, *nothing])
 
 
 def description(schema: Schema) -> str:
