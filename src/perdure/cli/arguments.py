@@ -7,15 +7,17 @@ from typing import Any
 
 from typer.core import TyperCommand
 
+from perdure.cli.help import HELP as HELP  # noqa: PLC0414 - of a command line as well
+from perdure.cli.help import Page
 from perdure.errors import InvalidRequest
 
-HELP = ("-h", "--help")
 
-
-class Command(TyperCommand):
+class Command(Page, TyperCommand):
     """A command without one-letter options: a word that begins with a single hyphen is text."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        if ctx.resilient_parsing:  # a line that is not finished, for a shell to complete
+            return super().parse_args(ctx, args)
         return super().parse_args(ctx, arranged(args, self.params))
 
 

@@ -62,11 +62,22 @@ def recall(  # noqa: PLR0913 - one parameter per option
     prompt: o.Prompt = False,
     explain: o.Explain = False,
 ) -> None:
-    """Find the facts that match best and hold."""
+    """Find the facts that match best and hold.
+
+    Best first; of equal ones, the earlier told first. --as-of asks what was true at another moment, --known-at what
+    had been told by then.
+
+    \b
+    Examples:
+      perdure recall "where does Alice live"
+      perdure recall "where does Alice live" --as-of 2021-06-01
+      perdure recall Alice --filter '{"team":"a"}' --k 3 --explain
+    """
     asked = o.recall_options(locals())
-    words, size = o.query_of(query), o.whole(max_bytes, "max_bytes")
+    words = o.query_of(query, blank=embedding_file is not None)
+    size = o.whole(max_bytes, "max_bytes")
     with session.store() as store:
-        memory = store.memory(session.principal, session.scope, config=session.config)
+        memory = store.memory(session.principal, session.scope)
         hits = memory.recall(
             words,
             spaces=space or None,
@@ -128,9 +139,18 @@ def explain(  # noqa: PLR0913 - one parameter per option
     context: o.Context = False,
     valid_during: o.ValidDuring = None,
 ) -> None:
-    """Say why a fact comes back from a recall, or why it does not."""
+    """Say why a fact comes back from a recall, or why it does not.
+
+    Shows the parts of its score, the words that matched, and the facts that take its place or lose theirs to it.
+    Options are those of the recall that is explained.
+
+    \b
+    Examples:
+      perdure explain "where does Alice live" paris
+      perdure explain "where does Alice live" paris --as-of 2021-06-01
+    """
     asked = o.recall_options(locals())
-    words = o.query_of(query)
+    words = o.query_of(query, blank=embedding_file is not None)
     with session.memory() as memory:
         explanation = memory.explain(
             words,
@@ -169,9 +189,16 @@ def trace(  # noqa: PLR0913 - one parameter per option
     context: o.Context = False,
     valid_during: o.ValidDuring = None,
 ) -> None:
-    """Show what a recall gives and what it leaves out, and why."""
+    """Show what a recall gives and what it leaves out, and why.
+
+    Lists at most traceLimit (of the configuration, 100) facts that were left out. Options are those of the recall.
+
+    \b
+    Example:
+      perdure trace "where does Alice live" --as-of 2021-06-01
+    """
     asked = o.recall_options(locals())
-    words = o.query_of(query)
+    words = o.query_of(query, blank=embedding_file is not None)
     with session.memory() as memory:
         found = memory.trace(
             words,
@@ -196,7 +223,7 @@ def trace(  # noqa: PLR0913 - one parameter per option
         screen.table(["id", "left out", "status", "filtered by"], rows)
 
 
-def diff(
+def diff(  # noqa: PLR0913 - one parameter per option
     session: Session,
     known_at: Annotated[
         str, typer.Argument(metavar="FROM/UNTIL", help="Two moments of the store with a slash between them.")
@@ -204,15 +231,33 @@ def diff(
     *,
     as_of: o.AsOf = None,
     subject: o.Subject = None,
+    entity: o.Entity = None,
     tag: o.Tags = None,
+    kind: o.Kind = None,
+    pinned: o.PinnedOnly = None,
     filter_: o.Filter = None,
 ) -> None:
-    """Show what came to be known after one moment and until another."""
+    """Show what came to be known after one moment and until another.
+
+    What was learnt, ended, retracted, superseded and corrected in between, as it stands --as-of.
+
+    \b
+    Examples:
+      perdure diff 2024-01-01/2024-02-01
+      perdure diff 2024-01-01/2024-02-01 --subject alice/city
+    """
     between, where = o.interval(known_at, "known_at"), o.json_object(filter_, "filter")
     assert between is not None
     with session.memory() as memory:
         found = memory.diff(
-            between, as_of=o.times(as_of, None)["as_of"], subject=subject, tags=tag or None, filter=where
+            between,
+            as_of=o.times(as_of, None)["as_of"],
+            subject=subject,
+            entity=entity,
+            tags=tag or None,
+            kind=kind,
+            pinned=pinned,
+            filter=where,
         )
     if session.as_json:
         from perdure.contract.wire import diff_object  # noqa: PLC0415 - only where it is printed
@@ -232,7 +277,15 @@ def diff(
 
 
 def get(session: Session, id_: o.IdArgument, *, as_of: o.AsOf = None, known_at: o.KnownAt = None) -> None:
-    """Show one fact."""
+    """Show one fact, with all that is noted of it.
+
+    Its status is that of --as-of. A fact that was recorded after --known-at is not found.
+
+    \b
+    Examples:
+      perdure get paris
+      perdure get paris --as-of 2021-06-01 --json
+    """
     moments = o.times(as_of, known_at)
     with session.memory() as memory:
         fact = memory.get(id_, **moments)
@@ -252,6 +305,10 @@ def history(session: Session, id_: o.IdArgument, *, as_of: o.AsOf = None, known_
     """Show every version that is joined to a fact, in the order in which they take effect.
 
     The history of a fact that was recorded after --known-at is empty.
+
+    \b
+    Example:
+      perdure history paris
     """
     moments = o.times(as_of, known_at)
     with session.memory() as memory:
@@ -286,7 +343,12 @@ def list_facts(  # noqa: PLR0913 - one parameter per option
     filter_: o.Filter = None,
     status: Annotated[
         str | None,
-        typer.Option("--status", metavar="STATUS", help="current, superseded, expired or not-yet-valid."),
+        typer.Option(
+            "--status",
+            metavar="STATUS",
+            help="Only current, superseded, expired or not-yet-valid ones. Default: all.",
+            autocompletion=o.one_of(*o.STATUSES),
+        ),
     ] = None,
     as_of: o.AsOf = None,
     known_at: o.KnownAt = None,
@@ -296,14 +358,23 @@ def list_facts(  # noqa: PLR0913 - one parameter per option
         typer.Option(
             "--order",
             metavar="ORDER",
-            help="ingest, event, importance (- before it reverses), last_used, id.",
+            help="ingest, event, importance (- before it reverses), last_used, id. Default: ingest.",
+            autocompletion=o.one_of(*o.ORDERS),
         ),
     ] = "ingest",
     hidden: Annotated[bool, typer.Option("--hidden", help="Only the softly forgotten ones.")] = False,
     limit: o.Limit = None,
-    cursor: Annotated[str | None, typer.Option("--cursor", help="Go on after the page that gave it.")] = None,
+    cursor: o.Cursor = None,
 ) -> None:
-    """Show all facts, a page at a time."""
+    """Show all facts, a page at a time.
+
+    Also those that do not hold: --status current leaves them out.
+
+    \b
+    Examples:
+      perdure list --subject alice/city
+      perdure list --status current --order -importance --limit 10
+    """
     moments, where = o.times(as_of, known_at), o.json_object(filter_, "filter")
     with session.memory() as memory:
         page = memory.list(
@@ -337,10 +408,25 @@ def list_facts(  # noqa: PLR0913 - one parameter per option
 def changes(
     session: Session,
     *,
-    since: Annotated[str | None, typer.Option("--since", metavar="CURSOR", help="Go on after it.")] = None,
+    since: Annotated[
+        str | None,
+        typer.Option(
+            "--since",
+            metavar="CURSOR",
+            help="Go on after what gave this cursor. Default: from the beginning.",
+        ),
+    ] = None,
     limit: o.Limit = None,
 ) -> None:
-    """Show what was written, in order."""
+    """Show what was written, in order.
+
+    Each entry has the ids that it is about, never a text. The last line gives the cursor to go on with.
+
+    \b
+    Examples:
+      perdure changes
+      perdure changes --since CURSOR --limit 100
+    """
     with session.memory() as memory:
         found = memory.changes(since, limit=o.whole(limit, "limit"))
     if session.as_json:

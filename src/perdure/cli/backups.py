@@ -25,6 +25,11 @@ def backup(
 
     The copy is a store of its own, with the same secret and the same key. To go back to it, give it as --store,
     or put it in the store's place while nobody uses that.
+
+    \b
+    Examples:
+      perdure backup /backups/perdure-monday
+      perdure --store /backups/perdure-monday list
     """
     if not session.has_store():
         raise Failed(ABSENT)

@@ -26,10 +26,19 @@ def demo(
     session: Session,
     *,
     keep: Annotated[
-        str | None, typer.Option("--keep", metavar="DIR", help="Make the store here, and leave it.")
+        str | None,
+        typer.Option("--keep", metavar="DIR", help="Make the store in this new folder, and leave it."),
     ] = None,
 ) -> None:
-    """Show in a minute what a memory does, on a store of its own that is deleted afterwards."""
+    """Show in a minute what a memory does, on a store of its own that is deleted afterwards.
+
+    Tells a small story and walks through as-of, supersession, correction, explanation and forgetting.
+
+    \b
+    Examples:
+      perdure demo
+      perdure demo --keep perdure-demo
+    """
     with ExitStack() as stack:
         if keep is None:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="perdure-demo-")))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from perdure.cli import options as o
 from perdure.cli.failures import Failed
 from perdure.cli.previews import ask, count_of
 from perdure.cli.progress import progress_bar
@@ -35,12 +36,17 @@ def rekey(
         ),
     ] = None,
     plain: Annotated[bool, typer.Option("--plain", help="Encrypt no longer.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    yes: o.Yes = False,
 ) -> None:
     """Write the whole store anew, under another key or none, and overwrite the old files. Asks first.
 
     Takes room for a second copy of the store meanwhile, and makes writers wait. Whoever else has the store open
     must open it again with the new key.
+
+    \b
+    Examples:
+      perdure rekey --new-key-file new.key
+      perdure rekey --key-file old.key --plain --yes
     """
     if (new_key_file is None) != plain:
         raise InvalidRequest("give --new-key-file FILE, or --plain: one of them", field="new_key_file")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from perdure.cli import options as o
 from perdure.cli.about import DEFAULT
 from perdure.cli.failures import Failed, complain
 from perdure.cli.previews import ask, count_of
@@ -40,12 +41,17 @@ def erase(
     session: Session,
     *,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would go, and stop.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    yes: o.Yes = False,
     certificate: CertificateOption = None,
 ) -> None:
     """Erase all memories of --principal, or the one of --scope, with everything in them and their names.
 
-    Shows what would go and asks first. Ends with a purge of the store.
+    Shows what would go and asks first. Ends with a purge of the store, so that it equals one that never held them.
+
+    \b
+    Examples:
+      perdure erase --principal ann --dry-run
+      perdure erase --principal ann --yes --certificate ann.json
     """
     if session.principal is None:
         raise InvalidRequest(
@@ -90,6 +96,11 @@ def purge(session: Session, *, certificate: CertificateOption = None) -> None:
     """Rewrite the store so that nothing of what was forgotten is left in it, not even its place.
 
     Takes room for a second copy of the store meanwhile, and makes writers wait.
+
+    \b
+    Examples:
+      perdure purge
+      perdure purge --certificate purged.json
     """
     if not session.has_store():
         raise Failed(ABSENT)

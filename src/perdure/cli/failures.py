@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable
 from contextlib import suppress
@@ -14,6 +15,7 @@ from perdure.errors import InvalidRequest, PerdureError, QueryLimit
 # Typer's own base of everything wrong with a command line; it moved between modules with the versions.
 _LineError: type[Exception] = typer.BadParameter.__mro__[2]
 
+_OPTION = re.compile(r"[a-z]+(?:_[a-z]+)+")
 
 UNPURGED = (
     "what was to be erased is erased; only the store was not rewritten: run perdure purge when nothing is in the way, "
@@ -64,13 +66,13 @@ def complain(message: str) -> None:
 def _report(error: PerdureError, *, as_json: bool) -> int:
     if "certificate" in error.details:
         complain(UNPURGED)
-    complain(str(error))
+    told = _object(error) if as_json else None
+    complain(str(error) if told is None else told["error"]["message"])
     try:
-        if as_json:
+        if told is not None:
             from perdure.cli.screen import print_json  # noqa: PLC0415
-            from perdure.contract.wire import error_object  # noqa: PLC0415
 
-            print_json(error_object(error))
+            print_json(told)
         elif sys.stdout is not None:
             sys.stdout.flush()
     except (OutputFailed, OSError):
@@ -78,6 +80,17 @@ def _report(error: PerdureError, *, as_json: bool) -> int:
 
         discard_output()
     return 2 if isinstance(error, InvalidRequest) and not isinstance(error, QueryLimit) else 1
+
+
+def _object(error: PerdureError) -> dict[str, Any]:
+    """Return the error as on every surface; the name of an option that only this one has is in camelCase too."""
+    from perdure.contract.wire import camel_case, error_object  # noqa: PLC0415 - only where it is printed
+
+    told = error_object(error)
+    field = told["error"].get("field", "")
+    if _OPTION.fullmatch(field):
+        told["error"]["field"] = camel_case(field)
+    return told
 
 
 def _usage_error(error: Any) -> PerdureError:

@@ -40,17 +40,32 @@ def import_files(  # noqa: PLR0913 - the options of the command
     files: Annotated[list[str], typer.Argument(metavar="FILE...", help="Files; - is standard input.")],
     *,
     format_: Annotated[
-        str, typer.Option("--format", metavar="FORMAT", help="auto, jsonl or conversation.")
+        str,
+        typer.Option(
+            "--format",
+            metavar="FORMAT",
+            help="auto, jsonl or conversation. Default: auto, by what is in the file.",
+            autocompletion=o.one_of("auto", "jsonl", "conversation"),
+        ),
     ] = "auto",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Check the files; store nothing.")] = False,
     lenient: Annotated[
-        bool, typer.Option("--lenient/--strict", help="Store what is good; strict stores all or nothing.")
+        bool,
+        typer.Option(
+            "--lenient/--strict", help="Store what is good; strict, the default, stores all or nothing."
+        ),
     ] = False,
     into_principal: Annotated[
-        str | None, typer.Option("--into-principal", help="Store the one space of an export under this name.")
+        str | None,
+        typer.Option(
+            "--into-principal", metavar="NAME", help="Store the one space of an export under this name."
+        ),
     ] = None,
     into_scope: Annotated[
-        str | None, typer.Option("--into-scope", help="Store the one space of an export under this scope.")
+        str | None,
+        typer.Option(
+            "--into-scope", metavar="NAME", help="Store the one space of an export under this scope."
+        ),
     ] = None,
 ) -> None:
     """Store what files hold: whole memories out of exports, or facts.
@@ -60,6 +75,12 @@ def import_files(  # noqa: PLR0913 - the options of the command
     object with the fields of a fact (text, id, subject, validFrom, …). A conversation is an object with lists
     session_1, session_2, … of turns {speaker, dia_id, text}; each turn is a fact, each conversation a principal of
     its own unless --principal is given. A repeat stores nothing new.
+
+    \b
+    Examples:
+      perdure import backup.jsonl --dry-run
+      perdure import facts.jsonl --principal anna --lenient
+      perdure import chats.zip --format conversation
     """
     from perdure.cli.moving import Files, Moving, import_exports  # noqa: PLC0415 - help must not wait for it
 
@@ -83,7 +104,7 @@ def _import_facts(session: Session, files: Files, form: Format, moving: Moving) 
 
     dry_run, lenient = moving.dry_run, moving.lenient
     with session.store(writes=not dry_run) as store, progress_bar("importing") as progress:
-        target = Target(store, session.principal, session.scope, session.config)
+        target = Target(store, session.principal, session.scope, store.config)
         report = import_entries(
             _entries(files, form), target, lenient=lenient, dry_run=dry_run, progress=progress
         )
@@ -111,7 +132,7 @@ def export(  # noqa: PLR0913 - one parameter per option
     session: Session,
     *,
     output: Annotated[
-        str, typer.Option("--output", metavar="FILE", help="A new file; - is standard output.")
+        str, typer.Option("--output", metavar="FILE", help="A new file; -, the default, is standard output.")
     ] = "-",
     force: Annotated[bool, typer.Option("--force", help="Write over an existing file.")] = False,
     all_spaces: Annotated[
@@ -132,6 +153,11 @@ def export(  # noqa: PLR0913 - one parameter per option
     With --facts, write the visible facts of one memory as JSON Lines that are told anew where they are imported.
     That is no lossless copy: when facts were recorded is not in it, links are written as supersedes only, ends
     that were told later become validTo, and retracted and hidden facts are left out.
+
+    \b
+    Examples:
+      perdure export --all-spaces --output all.jsonl
+      perdure export --principal anna --filter '{"team":"a"}' > team.jsonl
     """
     where = o.json_object(filter_, "filter")
     if facts:

@@ -4,43 +4,56 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 import typer
-from typer.core import TyperGroup
 
 from perdure.cli import (
     about,
     asking,
     backups,
     demo,
+    documents,
     encrypting,
     erasing,
     evaluate,
     files,
     keys,
     maintaining,
+    mcp,
     merging,
     reindexing,
     removing,
     telling,
     verifying,
 )
-from perdure.cli.arguments import HELP, check_leading, wants_json
+from perdure.cli.arguments import check_leading, wants_json
 from perdure.cli.failures import Failed, run
+from perdure.cli.help import HELP, Group
 from perdure.cli.session import shared_options
 from perdure.cli.streams import prepare
 
 ABOUT = """A memory for AI agents: facts that hold over time.
 
-Times are ISO text (2024-05-31, 2024-05-31T13:45:00Z; without a zone UTC) or milliseconds since 1970.
-Give a text that spans words in quotes; "-" reads it from standard input. Exit codes: 0 done, 1 not found,
-refused or failed, 2 a wrong command line or value. With --json, replies and errors are objects on
-standard output; an error is also one line on standard error."""
+Tell facts with remember, ask with recall, now or as of any moment. Everything is kept in a store, a folder that
+the first remember or import makes; --principal and --scope choose a memory inside it.
+
+Times are ISO text (2024-05-31, 2024-05-31T13:45:00Z; without a zone UTC) or milliseconds since 1970. Give a text
+that spans words in quotes; "-" reads it from standard input. With --json, replies and errors are objects on
+standard output; an error is also one line on standard error.
+
+\b
+Examples:
+  perdure remember "Alice lives in Paris" --valid-from 2020-01-01
+  perdure recall "where does Alice live" --as-of 2021-06-01
+  perdure COMMAND --help
+"""
 
 
-class CommandLine(TyperGroup):
+class CommandLine(Group):
     """The command with its subcommands; every way out of it is an exit code."""
+
+    headings: ClassVar[list[tuple[str, list[str]]]] = []
 
     def main(self, args: Any = None, prog_name: str | None = None, *rest: Any, **extra: Any) -> NoReturn:
         arguments = list(sys.argv[1:] if args is None else args)
@@ -56,7 +69,8 @@ class CommandLine(TyperGroup):
         sys.exit(run(action, as_json=wants_json(arguments)))
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        check_leading(args, self.params)
+        if not ctx.resilient_parsing:  # a line that is not finished, for a shell to complete
+            check_leading(args, self.params)
         return super().parse_args(ctx, args)
 
 
@@ -69,24 +83,30 @@ app = typer.Typer(
     context_settings={"help_option_names": list(HELP)},
 )
 app.callback(invoke_without_command=True)(shared_options)
-for module in (
-    telling,
-    asking,
-    removing,
-    erasing,
-    maintaining,
-    merging,
-    files,
-    keys,
-    backups,
-    verifying,
-    encrypting,
-    reindexing,
-    evaluate,
-    about,
-    demo,
-):
-    module.add_to(app)
+HEADINGS: tuple[tuple[str, tuple[Any, ...]], ...] = (
+    ("Tell", (telling, merging)),
+    ("Ask", (asking,)),
+    ("Forget", (removing, erasing, maintaining)),
+    ("Documents", (documents,)),
+    ("Move and keep", (files, backups, verifying, encrypting, reindexing)),
+    ("Serve", (mcp, keys)),
+    ("Look around", (about, evaluate, demo)),
+)
+"""Which commands stand under which heading of the help, in this order."""
+
+
+def _names() -> list[str]:
+    commands = [str(one.name) for one in app.registered_commands]
+    return [*commands, *(str(one.name) for one in app.registered_groups)]
+
+
+for _heading, _modules in HEADINGS:
+    _before = _names()
+    for _module in _modules:
+        _module.add_to(app)
+    CommandLine.headings.append((_heading, [_name for _name in _names() if _name not in _before]))
+for _group in app.registered_groups:
+    _group.cls = Group
 
 
 def main(args: Sequence[str] | None = None) -> NoReturn:

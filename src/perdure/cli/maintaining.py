@@ -8,7 +8,7 @@ import typer
 
 from perdure.cli import options as o
 from perdure.cli.erasing import CertificateOption, PurgeFlag, certificate_file
-from perdure.cli.failures import Failed
+from perdure.cli.failures import Failed, complain
 from perdure.cli.previews import ask, count_of, show_leaving
 from perdure.cli.removing import ChainFlag, DerivedFlag, answer_forgotten, ask_to_forget
 from perdure.cli.screen import Screen, print_json
@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from perdure.store import Memory
 
 Apply = Annotated[bool, typer.Option("--apply", help="Do it; without this it is only shown.")]
-Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
+
+
+NO_POLICY = "no {0} policy is configured ({0} is {1}), so there is nothing to do: name one, such as {2}, in the file of --config"
 
 
 def add_to(app: typer.Typer) -> None:
@@ -35,16 +37,26 @@ def apply_forgetting(  # noqa: PLR0913 - one parameter per option
     apply: Apply = False,
     purge: PurgeFlag = False,
     certificate: CertificateOption = None,
-    yes: Yes = False,
+    yes: o.Yes = False,
     idempotency_key: o.IdempotencyKey = None,
 ) -> None:
-    """Show what the configuration's forgetting policy would remove; with --apply remove it, after a question."""
+    """Show what the configuration's forgetting policy would remove; with --apply remove it.
+
+    Asks first; what was shown is what goes. Pinned facts stay. The usual policy, keep-all, names nothing.
+
+    \b
+    Examples:
+      perdure apply-forgetting --config memory.json
+      perdure apply-forgetting --config memory.json --apply --yes
+    """
     which: dict[str, Any] = {"include_chain": include_chain, "include_derived": include_derived}
     how: dict[str, Any] = {"purge": purge, "idempotency_key": idempotency_key}
     with (
         session.memory(changes=apply) as memory,
         certificate_file(certificate, dry_run=not apply) as keep,
     ):
+        if memory.config.forgetting == "keep-all":
+            complain(NO_POLICY.format("forgetting", "keep-all", "prune"))
         if not apply or not yes:
             preview = memory.apply_forgetting(**which)
             if not apply:
@@ -66,14 +78,22 @@ def consolidate(
         bool, typer.Option("--allow-destructive", help="Forget merged facts where the policy asks for it.")
     ] = False,
     apply: Apply = False,
-    yes: Yes = False,
+    yes: o.Yes = False,
     idempotency_key: o.IdempotencyKey = None,
 ) -> None:
-    """Show what the configuration's consolidation policy would merge; with --apply merge it, after a question.
+    """Show what the configuration's consolidation policy would merge; with --apply merge it.
 
-    The policy is asked anew after the question; when its answer is another one by then, nothing is changed.
+    Asks first. The policy is asked anew after the question; when its answer is another one by then, nothing is
+    changed. The usual policy, none, merges nothing.
+
+    \b
+    Examples:
+      perdure consolidate --config memory.json
+      perdure consolidate --config memory.json --apply --allow-destructive
     """
     with session.memory(changes=apply) as memory:
+        if memory.config.consolidation == "none":
+            complain(NO_POLICY.format("consolidation", "none", "collapse-duplicates"))
         if not apply or not yes:
             preview = memory.consolidate(allow_destructive=allow_destructive)
             if not apply:

@@ -1,4 +1,4 @@
-"""Commands about facts that are there already: merge, use."""
+"""Commands about facts that are there already: merge, record-use."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from perdure.cli.previews import count_of
 from perdure.cli.screen import Screen, compact, print_json
 from perdure.cli.session import Session, command
 
-Ids = Annotated[list[str], typer.Argument(metavar="ID…", help="The facts' ids.")]
+Ids = Annotated[list[str], typer.Argument(metavar="ID...", help="The facts' ids.")]
 
 
 def add_to(app: typer.Typer) -> None:
     command(app, "merge")(merge)
-    command(app, "use")(use)
+    command(app, "record-use")(record_use)
 
 
 def merge(
@@ -27,7 +27,16 @@ def merge(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be.")] = False,
     idempotency_key: o.IdempotencyKey = None,
 ) -> None:
-    """Say that KEEP tells what the others tell: it supersedes them and takes over what is noted of them."""
+    """Say that KEEP tells what the others tell.
+
+    It supersedes them and takes over what is noted of them: all tags, the highest importance, pinned where one is,
+    and the metadata, where its own wins. All of them must be current.
+
+    \b
+    Examples:
+      perdure merge bike other-bike --dry-run
+      perdure merge bike other-bike third-bike
+    """
     with session.memory(changes=not dry_run) as memory:
         reply = memory.merge(keep, ids, dry_run=dry_run, idempotency_key=idempotency_key)
     if session.as_json:
@@ -48,17 +57,28 @@ def merge(
     screen.fields((name, value) for name, value in told.items() if value)
 
 
-def use(
+def record_use(
     session: Session,
     ids: Ids,
     *,
     context: Annotated[
         str | None,
-        typer.Option("--context", metavar="NAME", help="Within one context each fact counts once."),
+        typer.Option(
+            "--context",
+            metavar="NAME",
+            help="Within one context each fact counts once. Default: each call counts.",
+        ),
     ] = None,
     idempotency_key: o.IdempotencyKey = None,
 ) -> None:
-    """Count that facts were used, as in a prompt. No other command counts uses."""
+    """Count that facts were used, as in a prompt.
+
+    No other command counts uses. The count is shown by get, and orders list --order last_used.
+
+    \b
+    Example:
+      perdure record-use paris berlin --context "turn 7"
+    """
     with session.memory(changes=True) as memory:
         counted = memory.record_use(ids, context_id=context, idempotency_key=idempotency_key)
     if session.as_json:

@@ -81,7 +81,7 @@ def import_exports(session: Session, files: Files, moving: Moving) -> bool:
         for name in files.names:
             reports[name] = _import(store, files, name, session, moving)
     if session.as_json:
-        print_json({"imported": _object(reports)})
+        print_json(_object(reports))
     else:
         _show(Screen(), reports)
     problems = [problem for name in reports for problem in _problems(reports[name], name)]
@@ -162,6 +162,7 @@ def _show(screen: Screen, reports: Mapping[str, Imported]) -> None:
 
 
 def _object(reports: Mapping[str, Imported]) -> dict[str, Any]:
+    """Return the reply of the contract; of several files the sum, in which a problem names its file."""
     found = list(reports.values())
     names = {name: None for report in found for name in report.spaces}
     return {
@@ -170,7 +171,15 @@ def _object(reports: Mapping[str, Imported]) -> dict[str, Any]:
         "skipped": sum(report.skipped for report in found),
         "facts": sum(report.facts for report in found),
         "spaces": [{"principal": name.principal, "scope": name.scope} for name in names],
-        "problems": [problem for name, report in reports.items() for problem in _problems(report, name)],
+        "problems": [
+            {
+                **({"file": problem["file"]} if len(found) > 1 else {}),
+                "line": problem["line"],
+                "reason": problem["reason"],
+            }
+            for name, report in reports.items()
+            for problem in _problems(report, name)
+        ],
         "foreignReceipts": sum(report.foreign_receipts for report in found),
         "dryRun": any(report.dry_run for report in found),
     }

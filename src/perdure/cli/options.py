@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,25 +17,83 @@ from perdure.errors import InvalidRequest
 TIME = "TIME"
 _MILLISECONDS = re.compile(r"[+-]?\d{1,16}", re.ASCII)
 
+KINDS = ("episodic", "semantic", "procedural", "working")
+HISTORIES = ("current", "all", "historical")
+STATUSES = ("current", "superseded", "expired", "not-yet-valid")
+ORDERS = ("ingest", "-ingest", "event", "-event", "importance", "-importance", "last_used", "id")
+MODES = ("lexical", "semantic", "hybrid")
+FUSIONS = ("minmax", "rrf")
+
+
+def one_of(*names: str) -> Callable[[str], list[str]]:
+    """Return what completes a word to these names, for shells."""
+
+    def complete(incomplete: str) -> list[str]:
+        return [name for name in names if name.startswith(incomplete)]
+
+    return complete
+
+
 TextArgument = Annotated[
     str, typer.Argument(metavar="TEXT", help="The text, in quotes; - reads standard input.")
 ]
-QueryArgument = Annotated[str, typer.Argument(metavar="QUERY", help="Words to find; - reads standard input.")]
+QueryArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="QUERY",
+        help=f"Words to find, at most {limits.QUERY_BYTES_MAX:,} bytes, without a syntax of their own; - reads "
+        "standard input.",
+    ),
+]
 IdArgument = Annotated[str, typer.Argument(metavar="ID", help="The fact's id.")]
 
 AsOf = Annotated[
-    str | None, typer.Option("--as-of", metavar=TIME, help="The moment in the world; default now.")
+    str | None,
+    typer.Option("--as-of", metavar=TIME, help="What held at this moment in the world. Default: now."),
 ]
 KnownAt = Annotated[
     str | None,
-    typer.Option("--known-at", metavar=TIME, help="Ignore what was recorded later than this moment."),
+    typer.Option(
+        "--known-at",
+        metavar=TIME,
+        help="Ignore what was recorded later than this moment. Default: ignore nothing.",
+    ),
 ]
-Subject = Annotated[str | None, typer.Option("--subject", help="The slot that the fact fills; exact.")]
-Entity = Annotated[str | None, typer.Option("--entity", help="Only facts that mention this name; exact.")]
-Entities = Annotated[list[str] | None, typer.Option("--entity", help="A name it mentions; repeatable.")]
-Tags = Annotated[list[str] | None, typer.Option("--tag", help="A tag; repeatable (reads: all of them).")]
+Subject = Annotated[
+    str | None,
+    typer.Option(
+        "--subject",
+        metavar="NAME",
+        help=f"The slot that the fact fills; exact, 1 to {limits.NAME_BYTES_MAX:,} bytes.",
+    ),
+]
+Entity = Annotated[
+    str | None, typer.Option("--entity", metavar="NAME", help="Only facts that mention this name; exact.")
+]
+Entities = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--entity",
+        metavar="NAME",
+        help=f"A name it mentions; repeatable, at most {limits.ENTITIES_MAX} times.",
+    ),
+]
+Tags = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--tag",
+        metavar="NAME",
+        help=f"A tag; repeatable, at most {limits.TAGS_MAX} times. A read gives facts that have all of them.",
+    ),
+]
 Kind = Annotated[
-    str | None, typer.Option("--kind", help="episodic, semantic, procedural or working.", metavar="KIND")
+    str | None,
+    typer.Option(
+        "--kind",
+        metavar="KIND",
+        help="episodic, semantic, procedural or working.",
+        autocompletion=one_of(*KINDS),
+    ),
 ]
 Filter = Annotated[
     str | None,
@@ -44,44 +102,112 @@ Filter = Annotated[
     ),
 ]
 PinnedOnly = Annotated[
-    bool | None, typer.Option("--pinned/--no-pinned", help="Only facts that are pinned, or that are not.")
+    bool | None,
+    typer.Option("--pinned/--no-pinned", help="Only facts that are pinned, or that are not. Default: both."),
 ]
 K = Annotated[
-    str | None, typer.Option("--k", metavar="N", help=f"At most so many results, 1 to {limits.K_MAX}.")
+    str | None,
+    typer.Option(
+        "--k",
+        metavar="N",
+        help=f"At most so many results, 1 to {limits.K_MAX:,}. Default: defaultK of the configuration, else 10.",
+    ),
 ]
 Limit = Annotated[
     str | None,
-    typer.Option("--limit", metavar="N", help=f"1 to {limits.LIST_MAX}, default {limits.LIST_DEFAULT}."),
+    typer.Option(
+        "--limit",
+        metavar="N",
+        help=f"At most so many a page, 1 to {limits.LIST_MAX:,}. Default: {limits.LIST_DEFAULT}.",
+    ),
+]
+Cursor = Annotated[
+    str | None, typer.Option("--cursor", metavar="CURSOR", help="Go on after the page that gave it.")
 ]
 History = Annotated[
-    str | None, typer.Option("--history", metavar="WHICH", help="current, all or historical (not current).")
+    str | None,
+    typer.Option(
+        "--history",
+        metavar="WHICH",
+        help="Which facts: current, all or historical (those that are not current). Default: current, or as the "
+        "configuration says.",
+        autocompletion=one_of(*HISTORIES),
+    ),
 ]
 MinScore = Annotated[
-    str | None, typer.Option("--min-score", metavar="NUMBER", help="Leave out results that score less.")
+    str | None,
+    typer.Option(
+        "--min-score", metavar="NUMBER", help="Leave out results that score less, from 0. Default: none."
+    ),
 ]
 CandidateLimit = Annotated[
     str | None,
-    typer.Option("--candidate-limit", metavar="N", help="How many candidates a reordering looks at."),
+    typer.Option(
+        "--candidate-limit",
+        metavar="N",
+        help=f"How many candidates a reordering looks at, k to {limits.CANDIDATES_MAX:,}. Default: "
+        f"{limits.CANDIDATES_DEFAULT}, or k where that is more.",
+    ),
 ]
 Mode = Annotated[
     str | None,
     typer.Option(
-        "--mode", metavar="MODE", help="lexical (words), semantic (vectors; needs an embedder) or hybrid."
+        "--mode",
+        metavar="MODE",
+        help="lexical (words), semantic (vectors; needs an embedder, or --embedding-file) or hybrid (both). "
+        "Default: hybrid where there is a vector to ask with, else lexical.",
+        autocompletion=one_of(*MODES),
     ),
 ]
 Fusion = Annotated[
     str | None,
-    typer.Option("--fusion", metavar="HOW", help="How hybrid makes one score of two: minmax or rrf."),
+    typer.Option(
+        "--fusion",
+        metavar="HOW",
+        help="How hybrid makes one score of two: minmax or rrf. Default: minmax.",
+        autocompletion=one_of(*FUSIONS),
+    ),
 ]
 WeightLexical = Annotated[
-    str | None, typer.Option("--weight-lexical", metavar="NUMBER", help="How much words count in hybrid.")
+    str | None,
+    typer.Option(
+        "--weight-lexical",
+        metavar="NUMBER",
+        help="How much words count in hybrid, from 0. Default: 0.7 with minmax, 1 with rrf.",
+    ),
 ]
 WeightSemantic = Annotated[
-    str | None, typer.Option("--weight-semantic", metavar="NUMBER", help="How much meaning counts in hybrid.")
+    str | None,
+    typer.Option(
+        "--weight-semantic",
+        metavar="NUMBER",
+        help="How much meaning counts in hybrid, from 0. Default: 0.3 with minmax, 0.5 with rrf.",
+    ),
 ]
 EmbeddingFile = Annotated[
     str | None,
-    typer.Option("--embedding-file", metavar="FILE", help="The query's vector: an array of numbers in JSON."),
+    typer.Option(
+        "--embedding-file",
+        metavar="FILE",
+        help="The query's vector: an array of numbers in JSON. Default: by the embedder, where there is one.",
+    ),
+]
+TextEmbeddingFile = Annotated[
+    str | None,
+    typer.Option(
+        "--embedding-file",
+        metavar="FILE",
+        help="The text's vector: an array of numbers in JSON. Default: by the embedder, where there is one.",
+    ),
+]
+DocumentEmbeddingFile = Annotated[
+    str | None,
+    typer.Option(
+        "--embedding-file",
+        metavar="FILE",
+        help="The text's vector as an array of numbers in JSON, or an array of one for each of its units. Default: "
+        "by the embedder, where there is one.",
+    ),
 ]
 Context = Annotated[
     bool,
@@ -92,7 +218,7 @@ ValidDuring = Annotated[
     typer.Option(
         "--valid-during",
         metavar="FROM/UNTIL",
-        help="Facts that were current at some instant of it; no --history, no --status.",
+        help="Facts that were current at some instant of it, like 2020-01-01/2021-01-01; no --history, no --status.",
     ),
 ]
 Spaces = Annotated[
@@ -101,31 +227,66 @@ Spaces = Annotated[
 ]
 MaxBytes = Annotated[
     str | None,
-    typer.Option("--max-bytes", metavar="N", help="Stop before the results, as JSON or --prompt, take more."),
+    typer.Option(
+        "--max-bytes",
+        metavar="N",
+        help="Stop before the results, as JSON or --prompt, take more bytes, from 2. Default: no limit.",
+    ),
 ]
 Prompt = Annotated[
     bool, typer.Option("--prompt", help="Print the results as text for a prompt, fenced as data.")
 ]
 Explain = Annotated[bool, typer.Option("--explain", help="Say of each result why it came back.")]
-Metadata = Annotated[str | None, typer.Option("--metadata", metavar="JSON", help="An object of your own.")]
+Metadata = Annotated[
+    str | None,
+    typer.Option(
+        "--metadata",
+        metavar="JSON",
+        help=f"An object of your own, at most {limits.METADATA_BYTES_MAX:,} bytes.",
+    ),
+]
 EventTime = Annotated[
     str | None, typer.Option("--event-time", metavar=TIME, help="The moment that the text describes.")
 ]
-ValidFrom = Annotated[str | None, typer.Option("--valid-from", metavar=TIME, help="Holds from, inclusive.")]
-ValidTo = Annotated[str | None, typer.Option("--valid-to", metavar=TIME, help="Holds until, exclusive.")]
-Supersedes = Annotated[
-    list[str] | None, typer.Option("--supersedes", metavar="ID", help="A fact that it replaces; repeatable.")
+ValidFrom = Annotated[
+    str | None,
+    typer.Option("--valid-from", metavar=TIME, help="Holds from then, inclusive. Default: no beginning."),
 ]
-Importance = Annotated[str | None, typer.Option("--importance", metavar="NUMBER", help="0 to 1.")]
+ValidTo = Annotated[
+    str | None, typer.Option("--valid-to", metavar=TIME, help="Holds until then, exclusive. Default: no end.")
+]
+Supersedes = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--supersedes",
+        metavar="ID",
+        help=f"A fact that it replaces; repeatable, at most {limits.SUPERSEDES_MAX} times.",
+    ),
+]
+Importance = Annotated[
+    str | None, typer.Option("--importance", metavar="NUMBER", help="0 to 1. Default: none.")
+]
 SourceJson = Annotated[
     str | None,
     typer.Option("--source", metavar="JSON", help="An object with uri, quote, start, end, position, actor."),
 ]
-Reason = Annotated[str | None, typer.Option("--reason", help="Kept with the record.")]
+Reason = Annotated[
+    str | None,
+    typer.Option(
+        "--reason", metavar="TEXT", help=f"Kept with the record; at most {limits.REASON_BYTES_MAX:,} bytes."
+    ),
+]
 IdempotencyKey = Annotated[
     str | None,
-    typer.Option("--idempotency-key", help="A repeat with the same key and request writes nothing."),
+    typer.Option(
+        "--idempotency-key",
+        metavar="KEY",
+        help=f"A repeat with the same key and request gives the first answer and writes nothing. 1 to "
+        f"{limits.IDEMPOTENCY_KEY_BYTES_MAX} bytes, remembered for receiptDays of the configuration "
+        f"({limits.RECEIPT_DAYS}).",
+    ),
 ]
+Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
 
 
 def text_of(argument: str) -> str:
@@ -147,16 +308,19 @@ def text_of(argument: str) -> str:
     return text.removesuffix("\n").removesuffix("\r")
 
 
-def query_of(argument: str) -> str:
+def query_of(argument: str, *, blank: bool = False) -> str:
     """Return the query, as `text_of`.
 
+    Args:
+        blank: whether it may be blank, since there is a vector to search with.
+
     Raises:
-        InvalidRequest: it is blank.
+        InvalidRequest: it is blank and may not be.
     """
     from perdure.lexical.profile import is_blank  # noqa: PLC0415 - help must not wait for it
 
     query = text_of(argument)
-    if is_blank(query):
+    if not blank and is_blank(query):
         raise InvalidRequest("query is blank; perdure list shows all facts", field="query")
     return query
 

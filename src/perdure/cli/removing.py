@@ -35,9 +35,13 @@ def forget(  # noqa: PLR0913 - one parameter per option
     session: Session,
     ids: Ids = None,
     *,
-    id_: Annotated[list[str] | None, typer.Option("--id", help="The same as an ID; repeatable.")] = None,
+    id_: Annotated[
+        list[str] | None, typer.Option("--id", metavar="ID", help="The same as an ID; repeatable.")
+    ] = None,
     subject: o.Subject = None,
-    entity: Annotated[str | None, typer.Option("--entity", help="All that mention this name.")] = None,
+    entity: Annotated[
+        str | None, typer.Option("--entity", metavar="NAME", help="All that mention this name.")
+    ] = None,
     ingested_before: Annotated[
         str | None, typer.Option("--ingested-before", metavar=o.TIME, help="All recorded before.")
     ] = None,
@@ -47,9 +51,13 @@ def forget(  # noqa: PLR0913 - one parameter per option
     matching: Annotated[
         str | None, typer.Option("--matching", metavar="JSON", help="All whose metadata has these values.")
     ] = None,
-    tag: Annotated[str | None, typer.Option("--tag", help="All with this tag.")] = None,
-    text: Annotated[str | None, typer.Option("--text", help="All of exactly this text.")] = None,
-    containing: Annotated[str | None, typer.Option("--containing", help="All that contain this.")] = None,
+    tag: Annotated[str | None, typer.Option("--tag", metavar="NAME", help="All with this tag.")] = None,
+    text: Annotated[
+        str | None, typer.Option("--text", metavar="TEXT", help="All of exactly this text.")
+    ] = None,
+    containing: Annotated[
+        str | None, typer.Option("--containing", metavar="TEXT", help="All that contain this.")
+    ] = None,
     kind: o.Kind = None,
     filter_: Annotated[
         str | None, typer.Option("--filter", metavar="JSON", help="All that this filter matches.")
@@ -62,10 +70,21 @@ def forget(  # noqa: PLR0913 - one parameter per option
     block: Annotated[bool, typer.Option("--block", help="Refuse the same content from now on.")] = False,
     purge: PurgeFlag = False,
     certificate: CertificateOption = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    yes: o.Yes = False,
     idempotency_key: o.IdempotencyKey = None,
 ) -> None:
-    """Remove the facts of exactly one scope from every answer and every file. Shows them and asks first."""
+    """Remove the facts of exactly one scope from every answer and every file.
+
+    A scope is IDs, or one of --subject, --entity, --ingested-before, --event-before, --matching, --tag, --text,
+    --containing, --kind, --filter and --all. Shows what would go and asks first; what was shown is what goes. What
+    is erased cannot be brought back, unless --soft only hid it.
+
+    \b
+    Examples:
+      perdure forget paris berlin
+      perdure forget --containing "door code" --dry-run
+      perdure forget --subject alice/city --yes --purge --certificate erased.json
+    """
     scope: dict[str, Any] = {
         "ids": [*(ids or []), *(id_ or [])] or None,
         "subject": subject,
@@ -101,11 +120,21 @@ def forget(  # noqa: PLR0913 - one parameter per option
 
 
 def restore(
-    session: Session, ids: Annotated[list[str], typer.Argument(metavar="ID...", help="The facts' ids.")]
+    session: Session,
+    ids: Annotated[list[str], typer.Argument(metavar="ID...", help="The facts' ids.")],
+    *,
+    idempotency_key: o.IdempotencyKey = None,
 ) -> None:
-    """Bring softly forgotten facts back."""
+    """Bring softly forgotten facts back.
+
+    Those of forget --soft; what was forgotten otherwise is gone.
+
+    \b
+    Example:
+      perdure restore paris berlin
+    """
     with session.memory(changes=True) as memory:
-        back = memory.restore(ids)
+        back = memory.restore(ids, idempotency_key=idempotency_key)
     _count(session, "restored", list(back), f"{len(back)} of {len(set(ids))} facts came back.")
 
 
@@ -113,11 +142,22 @@ def unblock(
     session: Session,
     ids: Ids = None,
     *,
-    text: Annotated[list[str] | None, typer.Option("--text", help="A text; repeatable.")] = None,
+    text: Annotated[
+        list[str] | None, typer.Option("--text", metavar="TEXT", help="A text; repeatable.")
+    ] = None,
+    idempotency_key: o.IdempotencyKey = None,
 ) -> None:
-    """Allow ids and texts again that were forgotten with --block."""
+    """Allow ids and texts again that were forgotten with --block.
+
+    Nothing comes back; they can be told again.
+
+    \b
+    Examples:
+      perdure unblock paris
+      perdure unblock --text "Alice lives in Paris"
+    """
     with session.memory(changes=True) as memory:
-        lifted = memory.unblock(ids=ids or None, texts=text or None)
+        lifted = memory.unblock(ids=ids or None, texts=text or None, idempotency_key=idempotency_key)
     _count(session, "unblocked", lifted, f"{lifted} blocks were lifted.")
 
 

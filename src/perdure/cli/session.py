@@ -15,9 +15,11 @@ import typer
 
 from perdure.cli.arguments import HELP, Command
 from perdure.cli.failures import Failed, complain
+from perdure.cli.options import one_of
 from perdure.errors import InvalidRequest
 
 if TYPE_CHECKING:
+    from perdure.documents.documents import Documents
     from perdure.memory.config import MemoryConfig
     from perdure.store import Memory, Store
 
@@ -31,15 +33,31 @@ StoreOption = Annotated[
     typer.Option(
         "--store",
         metavar="DIR",
-        help="The store's folder. Without it PERDURE_STORE, or a folder among the user's data.",
+        help="The store's folder. Default: PERDURE_STORE, else a folder among the user's data.",
     ),
 ]
-PrincipalOption = Annotated[str | None, typer.Option("--principal", help="Whose memory; exact name.")]
-ScopeOption = Annotated[str | None, typer.Option("--scope", help="Which of the principal's memories.")]
+PrincipalOption = Annotated[
+    str | None,
+    typer.Option(
+        "--principal",
+        metavar="NAME",
+        help="Whose memory; exact, at most 256 bytes. Default: the one without a name.",
+    ),
+]
+ScopeOption = Annotated[
+    str | None,
+    typer.Option(
+        "--scope",
+        metavar="NAME",
+        help="Which of the principal's memories; exact, at most 256 bytes. Default: the one without a name.",
+    ),
+]
 ConfigOption = Annotated[
     str | None,
     typer.Option(
-        "--config", metavar="FILE", help="A MemoryConfig as JSON. Without it PERDURE_CONFIG, or the defaults."
+        "--config",
+        metavar="FILE",
+        help="The settings of the memory, as JSON. Default: PERDURE_CONFIG, else those that the store keeps (perdure config --save), else the usual ones.",
     ),
 ]
 KeyFileOption = Annotated[
@@ -47,7 +65,7 @@ KeyFileOption = Annotated[
     typer.Option(
         "--key-file",
         metavar="FILE",
-        help="A file of yours alone with the key of an encrypted store, or its passphrase. Without it "
+        help="A file of yours alone with the key of an encrypted store, or its passphrase. Default: "
         "PERDURE_KEY_FILE, or the passphrase in PERDURE_KEY.",
     ),
 ]
@@ -57,7 +75,7 @@ SecretFileOption = Annotated[
         "--secret-file",
         metavar="FILE",
         help="A file of yours alone with the secret of a store that keeps none itself: 32 bytes, or 64 hex "
-        "digits. Without it PERDURE_SECRET_FILE.",
+        "digits. Default: PERDURE_SECRET_FILE.",
     ),
 ]
 BackendOption = Annotated[
@@ -66,6 +84,7 @@ BackendOption = Annotated[
         "--backend",
         metavar="NAME",
         help="What a new store is kept in: sqlite (the default), or journal, one readable file.",
+        autocompletion=one_of("sqlite", "journal"),
     ),
 ]
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
@@ -106,7 +125,7 @@ class Session:
     principal: str | None
     scope: str | None
     as_json: bool
-    config: MemoryConfig = field(repr=False)
+    config: MemoryConfig | None = field(repr=False)  # as told; None for the one that the store keeps
     key: str | Path | None = field(repr=False, default=None)  # a passphrase, or the file of a key
     secret: bytes | None = field(repr=False, default=None)
     backend: Any = None  # as told; opening a store judges it
@@ -129,13 +148,19 @@ class Session:
 
     @contextmanager
     def store(
-        self, *, writes: bool = False, changes: bool = False, timeout_s: float | None = None
+        self,
+        *,
+        writes: bool = False,
+        changes: bool = False,
+        configured: bool = True,
+        timeout_s: float | None = None,
     ) -> Iterator[Store]:
         """Open the store; where there is none, a command that only reads sees an empty one and makes none.
 
         Args:
             writes: make the store where there is none.
             changes: the command changes what is there, and fails where there is nothing.
+            configured: with the configuration that was told, which must be the one that the store keeps, if any.
             timeout_s: how long to wait for others; None for as long as a store usually does.
 
         Raises:
@@ -151,7 +176,8 @@ class Session:
         options: dict[str, Any] = {"key": self.key, "secret": self.secret, "backend": self.backend}
         if timeout_s is not None:
             options["timeout_s"] = timeout_s
-        with Store.open(place, **({} if place == EPHEMERAL else options)) as store:
+        config = self.config if configured else None
+        with Store.open(place, config=config, **({} if place == EPHEMERAL else options)) as store:
             yield store
         if absent:
             complain(f"{ABSENT}: {self.place}")
@@ -159,7 +185,12 @@ class Session:
     @contextmanager
     def memory(self, *, writes: bool = False, changes: bool = False) -> Iterator[Memory]:
         with self.store(writes=writes, changes=changes) as store:
-            yield store.memory(self.principal, self.scope, config=self.config)
+            yield store.memory(self.principal, self.scope)
+
+    @contextmanager
+    def documents(self, *, writes: bool = False, changes: bool = False) -> Iterator[Documents]:
+        with self.store(writes=writes, changes=changes) as store:
+            yield store.documents(self.principal, self.scope)
 
 
 def session_of(common: Common) -> Session:
@@ -177,7 +208,7 @@ def session_of(common: Common) -> Session:
     config = common.config or os.environ.get("PERDURE_CONFIG")
     key, secret = _key(common.key_file), _secret(common.secret_file)
     names = common.principal, common.scope, common.as_json
-    return Session(place, *names, read_config(config), key, secret, common.backend)
+    return Session(place, *names, read_config(config) if config else None, key, secret, common.backend)
 
 
 def _key(key_file: str | None) -> str | Path | None:
@@ -226,15 +257,13 @@ def default_store() -> Path:
     return base / "perdure" / "store"
 
 
-def read_config(path: str | None, field: str = "config") -> MemoryConfig:
-    """Return the configuration in a file, or the default one where none is named.
+def read_config(path: str, field: str = "config") -> MemoryConfig:
+    """Return the configuration in a file.
 
     Raises InvalidRequest, naming `field` where the file cannot be read.
     """
     from perdure.memory.config import MemoryConfig  # noqa: PLC0415 - help must not wait for it
 
-    if not path:
-        return MemoryConfig()
     try:
         data = Path(path).read_bytes()
     except OSError as error:

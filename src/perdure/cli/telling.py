@@ -29,12 +29,17 @@ CLEARABLE = (
 Clear = Annotated[
     list[str] | None,
     typer.Option(
-        "--clear", metavar="FIELD", help="Leave this field empty instead of keeping it; repeatable."
+        "--clear",
+        metavar="FIELD",
+        help="Leave this field empty instead of keeping it, like valid-from; repeatable.",
+        autocompletion=o.one_of(*(name.replace("_", "-") for name in CLEARABLE)),
     ),
 ]
 Pinned = Annotated[
     bool | None,
-    typer.Option("--pinned/--no-pinned", help="Keep it out of the reach of forgetting policies."),
+    typer.Option(
+        "--pinned/--no-pinned", help="Keep it out of the reach of forgetting policies. Default: as it is."
+    ),
 ]
 
 
@@ -53,7 +58,12 @@ def remember(  # noqa: PLR0913 - one parameter per option
     session: Session,
     text: o.TextArgument,
     *,
-    id_: Annotated[str | None, typer.Option("--id", help="Your own id; else one is derived.")] = None,
+    id_: Annotated[
+        str | None,
+        typer.Option(
+            "--id", metavar="ID", help="Your own id, 1 to 256 bytes. Default: one is derived from the fact."
+        ),
+    ] = None,
     subject: o.Subject = None,
     entity: o.Entities = None,
     metadata: o.Metadata = None,
@@ -67,11 +77,19 @@ def remember(  # noqa: PLR0913 - one parameter per option
     pinned: Annotated[bool, typer.Option("--pinned", help="Forgetting policies leave it alone.")] = False,
     source: o.SourceJson = None,
     reassert: Annotated[bool, typer.Option("--reassert", help="Store it anew though it was told.")] = False,
+    embedding_file: o.TextEmbeddingFile = None,
     idempotency_key: o.IdempotencyKey = None,
 ) -> None:
     """Tell a fact. Telling the same again stores nothing.
 
-    What the configuration's admission policy refuses is not stored either, and the exit code is 1.
+    A text has 1 to 4,096 words and at most 65,536 bytes; documents put takes longer ones. What the configuration's
+    admission policy refuses is not stored, and the exit code is 1.
+
+    \b
+    Examples:
+      perdure remember "Alice lives in Paris" --subject alice/city --valid-from 2020-01-01
+      perdure remember "Alice lives in Berlin" --valid-from 2025-01-01 --supersedes paris
+      echo "The door code is 4711" | perdure remember - --tag house
     """
     told: dict[str, Any] = {
         "id": id_,
@@ -88,6 +106,7 @@ def remember(  # noqa: PLR0913 - one parameter per option
         "pinned": pinned,
         "source": o.json_object(source, "source"),
         "reassert": reassert,
+        "embedding": o.embedding(embedding_file),
         "idempotency_key": idempotency_key,
     }
     words = o.text_of(text)
@@ -99,12 +118,21 @@ def correct(  # noqa: PLR0913 - one parameter per option
     session: Session,
     new_text: o.TextArgument,
     *,
-    id_: Annotated[str | None, typer.Option("--id", help="The wrong fact: any stored version.")] = None,
-    text: Annotated[str | None, typer.Option("--text", help="The wrong fact: its exact text.")] = None,
-    containing: Annotated[
-        str | None, typer.Option("--containing", help="The wrong fact: part of it.")
+    id_: Annotated[
+        str | None, typer.Option("--id", metavar="ID", help="The wrong fact: any stored version.")
     ] = None,
-    new_id: Annotated[str | None, typer.Option("--new-id", help="An id of your own for the new one.")] = None,
+    text: Annotated[
+        str | None, typer.Option("--text", metavar="TEXT", help="The wrong fact: its exact text.")
+    ] = None,
+    containing: Annotated[
+        str | None, typer.Option("--containing", metavar="TEXT", help="The wrong fact: part of its text.")
+    ] = None,
+    new_id: Annotated[
+        str | None,
+        typer.Option(
+            "--new-id", metavar="ID", help="An id of your own for the new one. Default: one is derived."
+        ),
+    ] = None,
     subject: o.Subject = None,
     entity: o.Entities = None,
     metadata: o.Metadata = None,
@@ -116,10 +144,20 @@ def correct(  # noqa: PLR0913 - one parameter per option
     importance: o.Importance = None,
     pinned: Pinned = None,
     source: o.SourceJson = None,
+    embedding_file: o.TextEmbeddingFile = None,
     clear: Clear = None,
     idempotency_key: o.IdempotencyKey = None,
 ) -> None:
-    """Say that a fact was told wrong, and put TEXT in its place. What is not given is kept."""
+    """Say that a fact was told wrong, and put TEXT in its place.
+
+    Name the wrong fact by exactly one of --id, --text and --containing. What is not given is kept. The correction
+    counts for the whole past; what was believed before stays on record, for --known-at.
+
+    \b
+    Examples:
+      perdure correct "The door code is 4712" --id door
+      perdure correct "Ines plays the cello" --containing viola --clear valid-from
+    """
     given = {
         "subject": subject,
         "entities": entity or None,
@@ -134,7 +172,7 @@ def correct(  # noqa: PLR0913 - one parameter per option
         "source": o.json_object(source, "source"),
     }
     changes = _changes(given, clear or [])
-    words = o.text_of(new_text)
+    words, vector = o.text_of(new_text), o.embedding(embedding_file)
     with session.memory(changes=True) as memory:
         reply = memory.correct(
             words,
@@ -142,6 +180,7 @@ def correct(  # noqa: PLR0913 - one parameter per option
             text=text,
             containing=containing,
             new_id=new_id,
+            embedding=vector,
             idempotency_key=idempotency_key,
             **changes,
         )
@@ -152,11 +191,21 @@ def end(
     session: Session,
     id_: o.IdArgument,
     *,
-    at: Annotated[str | None, typer.Option("--at", metavar=o.TIME, help="Default: now.")] = None,
+    at: Annotated[
+        str | None, typer.Option("--at", metavar=o.TIME, help="From when on. Default: now.")
+    ] = None,
     reason: o.Reason = None,
     idempotency_key: o.IdempotencyKey = None,
 ) -> None:
-    """Say that a fact holds no longer, with nothing in its place."""
+    """Say that a fact holds no longer, with nothing in its place.
+
+    From --at on it is expired; a read with an earlier --known-at still sees it open.
+
+    \b
+    Examples:
+      perdure end berlin --at 2025-06-01 --reason "moved out"
+      perdure end berlin
+    """
     moment = o.instant(at, "at")
     with session.memory(changes=True) as memory:
         fact = memory.end(id_, at=moment, reason=reason, idempotency_key=idempotency_key)
@@ -166,7 +215,15 @@ def end(
 def retract(
     session: Session, id_: o.IdArgument, *, reason: o.Reason = None, idempotency_key: o.IdempotencyKey = None
 ) -> None:
-    """Say that a fact was never true."""
+    """Say that a fact was never true.
+
+    It is expired at every moment, for whoever knows of it; a read with an earlier --known-at still sees it. To put
+    another in its place use correct, to leave no trace forget.
+
+    \b
+    Example:
+      perdure retract paris --reason "a mix-up"
+    """
     with session.memory(changes=True) as memory:
         fact = memory.retract(id_, reason=reason, idempotency_key=idempotency_key)
     _show(session, fact)
@@ -184,7 +241,15 @@ def annotate(  # noqa: PLR0913 - one parameter per option
     clear: Clear = None,
     idempotency_key: o.IdempotencyKey = None,
 ) -> None:
-    """Change what is noted of a fact: tags, kind, importance, pinned, metadata."""
+    """Change what is noted of a fact: tags, kind, importance, pinned, metadata.
+
+    Tags and metadata are replaced whole; what is not given is kept.
+
+    \b
+    Examples:
+      perdure annotate paris --tag home --tag past --importance 0.8
+      perdure annotate paris --clear kind --no-pinned
+    """
     given = {
         "tags": tag or None,
         "kind": kind,
@@ -218,7 +283,7 @@ def _answer(session: Session, reply: Remembered) -> None:
     from perdure.contract.wire import remembered_object  # noqa: PLC0415
 
     if session.as_json:
-        print_json({"remembered": [remembered_object(reply)]})
+        print_json(remembered_object(reply))
     else:
         show_receipt(Screen(), reply)
     if reply.outcome == "refused":

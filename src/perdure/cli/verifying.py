@@ -43,6 +43,12 @@ def verify(
 
     Exit code 1 where something was found, or something could not be saved. A damaged store opens here too. To
     save what is whole of it, close it everywhere and name a new folder with --salvage.
+
+    \b
+    Examples:
+      perdure verify
+      perdure verify --erased ann.json
+      perdure verify --salvage /stores/rescued
     """
     if sum((quick, salvage is not None, erased is not None)) > 1:
         raise InvalidRequest("give one of --quick, --salvage and --erased", field="quick")
@@ -61,9 +67,10 @@ def _verify(session: Session, *, quick: bool) -> None:
 
     with progress_bar("verifying") as progress:
         found = verify(session.place, quick=quick, key=session.key, secret=session.secret, progress=progress)
-    counts = {"spaces": found.spaces, "records": found.records}
     if session.as_json:
-        print_json({"ok": found.ok, **counts, "findings": _objects(found.findings)})
+        from perdure.contract.wire import verified_object  # noqa: PLC0415 - only where it is printed
+
+        print_json(verified_object(found))
     else:
         screen = Screen()
         _list(screen, found.findings)

@@ -98,4 +98,4 @@ def remember(run: Run, text: str, *options: str) -> str:
     """Tell a fact and return its id."""
     outcome = run("remember", text, *options, "--json")
     assert outcome.code == 0, outcome.err
-    return str(outcome.json["remembered"][0]["id"])
+    return str(outcome.json["id"])

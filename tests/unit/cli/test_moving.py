@@ -48,7 +48,7 @@ def test_an_export_takes_the_memory_that_is_named_or_all(run, tmp_path):
     assert (nobody.code, nobody.error["code"]) == (1, "not_found")
     other = ("--store", str(tmp_path / "other"))
     one = run("import", str(path), "--principal", "bob", *other, "--json")
-    assert one.json["imported"]["spaces"] == [{"principal": "bob", "scope": ""}]
+    assert one.json["spaces"] == [{"principal": "bob", "scope": ""}]
     moved = run("import", str(path), "--principal", "ann", "--into-principal", "cem", *other)
     assert moved.code == 0
     assert texts(run("list", "--principal", "cem", *other, "--json")) == ["of ann"]
@@ -79,9 +79,10 @@ def test_bad_lines_are_listed_and_strict_stores_nothing(run, tmp_path):
     other = ("--store", str(tmp_path / "other"))
     dry = run("import", str(path), "--dry-run", *other, "--json")
     assert dry.code == 1
-    assert dry.json["imported"]["problems"] == [
-        {"file": "bad.jsonl", "line": 4, "reason": "unknown field 'colour'"}
-    ]
+    assert dry.json["problems"] == [{"line": 4, "reason": "unknown field 'colour'"}]
+    (tmp_path / "good.jsonl").write_text(run("export").out)
+    both = run("import", str(path), str(tmp_path / "good.jsonl"), "--dry-run", *other, "--json")
+    assert both.json["problems"] == [{"file": "bad.jsonl", "line": 4, "reason": "unknown field 'colour'"}]
     assert not (tmp_path / "other").exists()
     strict = run("import", str(path), *other, "--json")
     assert (strict.code, strict.error["code"]) == (1, "import_failed")

@@ -63,7 +63,7 @@ def test_help_and_usage_errors_load_neither_the_engine_nor_its_arrays():
 def test_the_exit_code_and_the_streams_of_a_process(store_path):
     code, out, err = call(store_path, "remember", "-", "--json", stdin="東京 tower".encode())
     assert (code, err) == (0, b"")
-    told = json.loads(out)["remembered"][0]["id"]
+    told = json.loads(out)["id"]
     code, out, _ = call(store_path, "get", told, "--json")
     assert json.loads(out)["fact"]["text"] == "東京 tower"
     assert call(store_path, "get", "nope")[0] == 1
@@ -190,7 +190,7 @@ def test_the_same_fact_told_by_several_processes_at_once_is_one_fact(store_path)
     told = [
         finish(process) for process in [start(store_path, "remember", "once", "--json") for _ in range(3)]
     ]
-    receipts = [json.loads(out)["remembered"][0] for _, out, _ in told]
+    receipts = [json.loads(out) for _, out, _ in told]
     assert len({receipt["id"] for receipt in receipts}) == 1
     assert sorted(receipt["outcome"] for receipt in receipts) == ["created", "existing", "existing"]
     assert len({receipt["ingestTime"] for receipt in receipts}) == 1

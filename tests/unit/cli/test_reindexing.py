@@ -24,9 +24,9 @@ def test_a_configuration_of_the_profile_that_is_to_come_is_in_nobodys_way(run, t
 
 def test_the_reply_for_programs_tells_the_settings_and_whether_they_changed(run):
     remember(run, "a fact")
-    told = {"profile": "english.v1", "k1": 1.2, "b": 0.0, "changed": True, "pending": False}
-    assert run("reindex", "--k1", "1.2", "--b", "0", "--json").json == {"reindexed": told}
-    assert run("reindex", "--b", "0", "--json").json == {"reindexed": {**told, "changed": False}}
+    told = {"profile": "english.v1", "k1": 1.2, "b": 0.0, "changed": True, "pending": False, "embedded": 0}
+    assert run("reindex", "--k1", "1.2", "--b", "0", "--json").json == told
+    assert run("reindex", "--b", "0", "--json").json == {**told, "changed": False}
     assert run("reindex", "--b", "0").out == "Nothing was rewritten: profile english.v1, k1 1.2, b 0.\n"
 
 

@@ -50,9 +50,8 @@ def test_the_first_write_makes_the_store_and_later_processes_find_it(run, store_
     remember(run, "x")
     assert store_path.is_dir()
     assert texts(run("list", "--json")) == ["x"]
-    told = run("stats", "--json").json
-    assert told["facts"] == 1
-    assert told["health"] == {
+    assert run("stats", "--json").json["facts"] == 1
+    assert run("health", "--json").json == {
         "status": "ok",
         "writable": True,
         "erasurePending": False,
@@ -84,27 +83,39 @@ def test_a_file_in_the_stores_place_is_refused_by_reads_too(run, store_path):
 
 
 @pytest.mark.parametrize("made", [False, True], ids=["nothing", "a folder"])
-def test_the_stats_of_a_store_that_is_not_there_say_absent_and_fail(run, store_path, made):
+def test_the_health_of_a_store_that_is_not_there_is_absent_and_a_failure(run, store_path, made):
     if made:
         store_path.mkdir()
-    outcome = run("stats", "--json")
-    health = outcome.json["health"]
+    outcome = run("health", "--json")
+    health = outcome.json
     assert (outcome.code, health["status"], health["writable"]) == (1, "absent", False)
     assert "remember or import makes one" in health["message"]
-    shown = run("stats")
+    shown = run("health")
     assert shown.code == 1
-    assert "absent: there is no store" in shown.out
+    assert "there is no store" in shown.out
+    assert run("stats", "--json").json["facts"] == 0
     remember(run, "x")
-    assert run("stats").code == 0
+    assert run("health").code == 0
 
 
-def test_the_stats_of_a_journal_that_is_open_elsewhere_say_busy_within_seconds(run, store_path):
+def test_a_journal_that_is_open_elsewhere_is_said_to_be_busy_within_seconds(run, store_path):
     with Store.open(store_path, backend="journal"):
         begun = time.monotonic()
-        outcome = run("stats", "--json")
+        stats, health = run("stats", "--json"), run("health", "--json")
         assert time.monotonic() - begun < 15
-    assert (outcome.code, outcome.error["code"]) == (1, "busy")
-    assert run("stats").code == 0
+    assert (stats.code, stats.error["code"]) == (1, "busy")
+    assert (health.code, health.json["status"], health.json["writable"]) == (1, "busy", False)
+    assert run("stats").code == run("health").code == 0
+
+
+def test_a_damaged_store_and_one_of_another_key_are_not_well(run, store_path, monkeypatch):
+    remember(run, "x")
+    with monkeypatch.context() as patch:
+        patch.setenv("PERDURE_KEY", "another")
+        assert run("health", "--json").json["status"] == "wrong_key"
+    (store_path / "store.lock").unlink()
+    outcome = run("health", "--json")
+    assert (outcome.code, outcome.json["status"]) == (1, "corrupt")
 
 
 def test_the_version_is_that_of_the_package(run, store_path):
@@ -121,13 +132,11 @@ def test_people_see_the_principal_first_and_a_word_for_the_empty_name(run):
     assert lines == [["principal", "scope"], ["(default)", "(default)"], ["alice", "work"]]
 
 
-def test_the_stats_say_that_another_one_holds_the_store(run, store_path):
+def test_the_health_says_that_another_one_holds_the_store(run, store_path):
     remember(run, "x")
     with Store.open(store_path) as other, other.log.writer(1.0):
-        outcome = run("stats", "--json")
-        shown = run("stats").out
-    health = outcome.json["health"]
-    assert (outcome.code, health["status"], health["writable"]) == (0, "busy", False)
-    assert outcome.json["facts"] == 1
-    assert "health" in shown
-    assert "busy: " in shown
+        outcome = run("health", "--json")
+        shown = run("health").out
+        assert run("stats", "--json").json["facts"] == 1
+    assert (outcome.code, outcome.json["status"], outcome.json["writable"]) == (1, "busy", False)
+    assert "busy" in shown

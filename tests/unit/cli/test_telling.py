@@ -10,7 +10,7 @@ from unit.cli.command_line import remember, texts
 def test_remember_answers_with_the_receipt(run):
     outcome = run("remember", "Alice lives in Paris", "--id", "a", "--json")
     assert outcome.code == 0
-    (receipt,) = outcome.json["remembered"]
+    receipt = outcome.json
     assert list(receipt) == [
         "id", "outcome", "created", "status", "reason", "ingestTime", "supersedes", "supersededBy", "pending",
     ]  # fmt: skip
@@ -47,7 +47,7 @@ def test_every_option_of_remember_is_kept(run):
 
 def test_a_text_is_read_from_standard_input_without_its_last_line_end(run):
     told = run("remember", "-", "--json", stdin="two\nlines\n")
-    fact = run("get", told.json["remembered"][0]["id"], "--json").json["fact"]
+    fact = run("get", told.json["id"], "--json").json["fact"]
     assert fact["text"] == "two\nlines"
 
 
@@ -58,8 +58,8 @@ def test_standard_input_that_is_not_utf_8_is_refused_with_the_place(run):
 
 
 def test_telling_the_same_again_answers_existing(run):
-    first = run("remember", "Alice lives in Paris", "--json").json["remembered"][0]
-    again = run("remember", "Alice lives in Paris", "--json").json["remembered"][0]
+    first = run("remember", "Alice lives in Paris", "--json").json
+    again = run("remember", "Alice lives in Paris", "--json").json
     assert (again["outcome"], again["id"], again["ingestTime"]) == (
         "existing",
         first["id"],
@@ -87,7 +87,7 @@ def test_a_correction_inherits_what_is_not_given_and_clears_what_is_named(run):
     outcome = run(
         "correct", "The code is 4712", "--id", "a", "--new-id", "b", "--clear", "importance", "--json"
     )
-    assert outcome.json["remembered"][0]["supersedes"] == ["a"]
+    assert outcome.json["supersedes"] == ["a"]
     fact = run("get", "b", "--json").json["fact"]
     assert (fact["subject"], fact["tags"], fact["importance"]) == ("door", ["t"], None)
     assert texts(run("recall", "code", "--json")) == ["The code is 4712"]

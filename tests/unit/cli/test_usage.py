@@ -24,9 +24,9 @@ READS = [
     ("options", "named"),
     [
         (("--as_off", "2020-01-01"), "--as_off"),
-        (("--as-of", "banana"), "as_of"),
-        (("--known-at", "2020-13-01"), "known_at"),
-        (("--as-of", "0000-01-01"), "as_of"),
+        (("--as-of", "banana"), "asOf"),
+        (("--known-at", "2020-13-01"), "knownAt"),
+        (("--as-of", "0000-01-01"), "asOf"),
         (("--as-of", "2020-01-01", "--as-of", "2021-01-01"), "--as-of"),
     ],
 )
