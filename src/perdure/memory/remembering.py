@@ -118,7 +118,7 @@ def _store(draft: Draft, member: _Member, batch: dict[str, _Member], rules: Reme
                 + (
                     " (in this batch)"
                     if id_ in batch
-                    else "; correct() keeps both versions, onIdConflict replace discards the old one"
+                    else "; correct keeps both versions, onIdConflict replace discards the old one"
                 ),
                 kind="id",
                 field="id",
@@ -181,9 +181,9 @@ def _recognise(draft: Draft, member: _Member, number: int) -> None:
             )
     status = status_of(draft, number)
     if status is Status.HIDDEN:
-        member.reason = "the fact was hidden by a soft forget; restore(ids) brings it back"
+        member.reason = "the fact was hidden by a soft forget; restore brings it back"
     elif status is not Status.CURRENT:
-        member.reason = f"this was told before and is {status.value} now; to say it anew give valid_from, or reassert=True"
+        member.reason = f"this was told before and is {status.value} now; to say it anew give valid_from, or reassert it"
 
 
 def _replace(draft: Draft, member: _Member, number: int) -> None:
