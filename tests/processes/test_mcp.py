@@ -255,10 +255,30 @@ def test_standard_output_carries_messages_alone_whatever_plugins_print_and_log(t
 
 def test_a_client_that_closes_its_side_ends_the_server_with_code_zero(tmp_path):
     command = [sys.executable, *PERDURE, "mcp", "--store", str(tmp_path / "s"), "--log-level", "debug"]
-    replies, error = said_by(command, [*HELLO, call(2, "remember", text="a planted word")])
+    replies, error = said_by(command, [*HELLO, call(2, "remember", text="a word")])
     assert replies[2]["result"]["isError"] is False
+    assert "DEBUG:" in error
+    assert said_by(command, [])[0] == {}
+
+
+def test_no_log_holds_what_was_sent(tmp_path):
+    command = [sys.executable, *PERDURE, "mcp", "--store", str(tmp_path / "s"), "--log-level", "debug"]
+    lines = [
+        *HELLO,
+        call(2, "remember", text="planted"),
+        call(3, "recall", query="planted", planted="planted"),
+        call(4, "planted"),
+        request(5, "tools/call", planted="planted"),
+        request(6, "planted"),
+        request(7, "resources/read", uri="perdure://facts/planted"),
+        '{"planted',
+        '{"jsonrpc":"2.0","method":"notifications/planted","params":{"planted":1}}',
+        '{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"planted":1}}',
+        '{"jsonrpc":"2.0","id":8,"result":"planted"}',
+    ]
+    replies, error = said_by(command, lines)
+    assert set(replies) == {1, 2, 3, 4, 5, 6, 7}
     assert "planted" not in error
-    assert said_by(command, []) == ({}, "")
 
 
 def test_where_the_sdk_is_absent_the_error_says_what_to_install(tmp_path):

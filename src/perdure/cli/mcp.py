@@ -125,10 +125,19 @@ def _caller(session: Session, store: Any, settings: Settings) -> Caller:
     return caller
 
 
+class _Discreet(logging.Formatter):
+    """Of other packages' messages tell only where they come from: the SDK repeats in some what it was sent."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        if record.name.partition(".")[0] == "perdure":
+            return super().format(record)
+        return f"{record.levelname}:{record.name}:{record.module}:{record.lineno}"
+
+
 def _log_to_stderr(level: str) -> None:
-    """Log to standard error. Other packages log what they are sent at the level debug, so they stay above it."""
-    logging.basicConfig(stream=sys.stderr, level=max(logging.INFO, _number(level)))
-    logging.getLogger("perdure").setLevel(_number(level))
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_Discreet(logging.BASIC_FORMAT))
+    logging.basicConfig(handlers=[handler], level=_number(level))
 
 
 def _number(level: str) -> int:
