@@ -182,3 +182,15 @@ def test_apply_forgetting_takes_along_what_was_made_from_what_goes_when_asked(ru
     assert (shown["forgotten"], shown["derived"]) == (["a", "b", "c"], [merged])
     told = run("apply-forgetting", *one, "--include-derived", "--apply", "--yes", "--json").json
     assert (told["forgotten"], told["derived"]) == (sorted(["a", "b", "c", merged]), [])
+
+
+@pytest.mark.usefixtures("three")
+@pytest.mark.parametrize(
+    ("command", "setting"), [("apply-forgetting", "forgetting"), ("consolidate", "consolidation")]
+)
+def test_without_a_policy_it_is_said_that_there_is_none(run, one, command, setting):
+    for more in ((), ("--json",), ("--apply", "--yes")):
+        outcome = run(command, *more)
+        assert outcome.code == 0
+        assert outcome.err.startswith(f"perdure: no {setting} policy is configured")
+    assert "no forgetting policy" not in run("apply-forgetting", *one).err
