@@ -24,6 +24,7 @@ from perdure.cli import (
     merging,
     reindexing,
     removing,
+    serve,
     telling,
     verifying,
 )
@@ -89,7 +90,7 @@ HEADINGS: tuple[tuple[str, tuple[Any, ...]], ...] = (
     ("Forget", (removing, erasing, maintaining)),
     ("Documents", (documents,)),
     ("Move and keep", (files, backups, verifying, encrypting, reindexing)),
-    ("Serve", (mcp, keys)),
+    ("Serve", (serve, mcp, keys)),
     ("Look around", (about, evaluate, demo)),
 )
 """Which commands stand under which heading of the help, in this order."""

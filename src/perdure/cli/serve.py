@@ -132,6 +132,12 @@ def serve(  # noqa: PLR0913 - the options of the command
 
     Operations are POST /api/v1/GROUP/OPERATION; /docs and /openapi.json describe them. /health/live and /health/ready
     are for supervisors, /metrics is for Prometheus. SIGTERM and SIGINT let what has begun come to its end.
+
+    \b
+    Examples:
+      perdure serve
+      perdure serve --store /srv/memory --workers 2 --log-format json
+      perdure serve --host 0.0.0.0 --tls-cert cert.pem --tls-key key.pem --allow-host memory.example.org
     """
     if not all(find_spec(module) for module in MODULES):
         raise Failed(MISSING)
