@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from contract.stores import PRINCIPAL, SCOPE, open_store
 from perdure import NewFact, errors
 from perdure.contract import reading, replies, wire
-from perdure.contract.wire import error_object, on_the_wire, python_names
+from perdure.contract.naming import on_the_wire, python_names
+from perdure.contract.wire import error_object
 
 
 @pytest.fixture(scope="module")

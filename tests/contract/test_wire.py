@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from perdure import Context, ManualClock, Memory, MemoryConfig, NewFact, errors
 from perdure.contract import wire
+from perdure.contract.naming import camel_case
 from perdure.importers.jsonlines import fact_of
 from perdure.model.fact import Fact
 from perdure.model.status import Status
@@ -230,9 +231,9 @@ def test_times_are_whole_milliseconds_in_the_order_of_the_moments(start, end, te
 
 
 def test_the_names_of_a_new_fact_are_those_of_a_fact():
-    camel = {wire.camel_case(name) for name in NewFact.__struct_fields__} - {"reassert", "embedding"}
+    camel = {camel_case(name) for name in NewFact.__struct_fields__} - {"reassert", "embedding"}
     assert camel <= set(FACT)
-    assert {wire.camel_case(name) for name in Fact.__struct_fields__} == set(FACT)
+    assert {camel_case(name) for name in Fact.__struct_fields__} == set(FACT)
 
 
 def test_a_fact_on_the_wire_can_be_told_again(memory):

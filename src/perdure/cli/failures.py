@@ -84,7 +84,8 @@ def _report(error: PerdureError, *, as_json: bool) -> int:
 
 def _object(error: PerdureError) -> dict[str, Any]:
     """Return the error as on every surface; the name of an option that only this one has is in camelCase too."""
-    from perdure.contract.wire import camel_case, error_object  # noqa: PLC0415 - only where it is printed
+    from perdure.contract.naming import camel_case  # noqa: PLC0415 - only where it is printed
+    from perdure.contract.wire import error_object  # noqa: PLC0415 - only where it is printed
 
     told = error_object(error)
     field = told["error"].get("field", "")

@@ -15,7 +15,7 @@ from msgspec import UNSET
 from perdure.base.canonical import checked_json
 from perdure.base.instants import to_millis
 from perdure.client.vectors import VectorMask, plain_vector
-from perdure.contract.wire import camel_case
+from perdure.contract.naming import camel_case
 from perdure.errors import InvalidRequest
 from perdure.model.inputs import NewFact, RecallOptions
 from perdure.model.namespace import Namespace

@@ -11,7 +11,7 @@ import msgspec
 from perdure.base.instants import to_datetime
 from perdure.contract import replies as r
 from perdure.contract.capabilities import Capabilities, Features
-from perdure.contract.wire import python_names
+from perdure.contract.naming import python_names
 from perdure.errors import BY_CODE, Internal, InvalidRequest, PerdureError
 from perdure.model.certificate import Certificate, Operation, Step, StepName
 from perdure.model.document import Deleted, Document, DocumentHit, Put

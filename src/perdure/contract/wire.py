@@ -8,7 +8,6 @@ explanation is always there, null where there is nothing; `explanation` of a hit
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from enum import Enum
@@ -19,6 +18,7 @@ import msgspec
 from perdure.base.instants import to_datetime, to_millis
 from perdure.base.text import shown_number
 from perdure.contract.capabilities import Capabilities
+from perdure.contract.naming import camel_case, on_the_wire
 from perdure.errors import InvalidRequest, PerdureError
 from perdure.model.certificate import CERTIFICATE_VERSION, Certificate
 from perdure.model.document import Deleted, Document, DocumentHit, Put
@@ -443,52 +443,6 @@ def error_object(error: PerdureError) -> JsonObject:
     if details:
         told["details"] = details
     return {"error": told}
-
-
-_FIELDS = [
-    "allow_destructive",
-    "as_of",
-    "candidate_limit",
-    "context_id",
-    "contract_version",
-    "dry_run",
-    "event_before",
-    "event_time",
-    "idempotency_key",
-    "if_version",
-    "include_chain",
-    "include_derived",
-    "ingested_before",
-    "known_at",
-    "max_bytes",
-    "min_score",
-    "new_id",
-    "new_text",
-    "valid_during",
-    "valid_from",
-    "valid_to",
-]
-_SNAKE = re.compile(rf"(?<![A-Za-z0-9_])(?:{'|'.join(_FIELDS)})(?![A-Za-z0-9_])")
-
-
-def on_the_wire(message: str) -> str:
-    """Return a message with the names of fields as they are on the wire."""
-    return _SNAKE.sub(lambda found: camel_case(found[0]), message)
-
-
-def python_names(message: str) -> str:
-    """Return a message with the names of fields as they are in Python; the inverse of `on_the_wire`."""
-    return _CAMEL.sub(lambda found: _IN_PYTHON[found[0]], message)
-
-
-def camel_case(name: str) -> str:
-    """Return a field's name as it is on the wire: `valid_from` is `validFrom`."""
-    first, *others = name.split("_")
-    return first + "".join(other.capitalize() for other in others)
-
-
-_IN_PYTHON = {camel_case(name): name for name in _FIELDS}
-_CAMEL = re.compile(rf"(?<![A-Za-z0-9_])(?:{'|'.join(_IN_PYTHON)})(?![A-Za-z0-9_])")
 
 
 def _millis(moment: datetime | None) -> int | None:

@@ -13,7 +13,7 @@ from typing import Any, get_args, get_type_hints
 from perdure.base.canonical import checked_text, strict_json
 from perdure.base.ids import checked_id
 from perdure.base.instants import find_millis
-from perdure.contract.wire import camel_case
+from perdure.contract.naming import camel_case
 from perdure.errors import InvalidRequest, PerdureError
 from perdure.evaluation.scenario import Case, Entry, Move, Operation, Scenario, Step
 from perdure.importers.entries import Place

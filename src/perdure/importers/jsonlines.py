@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, BinaryIO
 
 from perdure.base.canonical import strict_json
-from perdure.contract.wire import camel_case
+from perdure.contract.naming import camel_case
 from perdure.errors import InvalidRequest
 from perdure.importers.entries import Bad, Entry, Found, Place
 from perdure.model.inputs import NewFact

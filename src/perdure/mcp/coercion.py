@@ -12,7 +12,7 @@ from typing import Any
 
 from perdure.base.canonical import strict_json
 from perdure.base.text import shown_kind
-from perdure.contract.wire import camel_case
+from perdure.contract.naming import camel_case
 from perdure.errors import InvalidRequest
 from perdure.mcp.forms import Form
 

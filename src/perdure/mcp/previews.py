@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from perdure.base.clock import checked_now
-from perdure.contract.wire import camel_case
+from perdure.contract.naming import camel_case
 from perdure.dispatch import Caller
 from perdure.errors import InvalidRequest
 from perdure.mcp.arguments import SCOPES, TOKEN
