@@ -83,9 +83,9 @@ def evaluate(  # noqa: PLR0913 - one parameter per option
     entry is an object of one of these forms:
 
     \b
-      {"clock": TIME}                       set the clock; any entry may also have it
-      {"remember": FACT or [FACT, …]}       FACT is a text, or an object like a line of import
-      {"correct": {"id": …, "newText": …}}  also end, retract, annotate, forget, restore
+      {"clock": TIME}                       set the clock; any entry may have it
+      {"remember": FACT or [FACT, …]}       a text, or an object as in import
+      {"correct": {"id": …, "newText": …}}  end, retract, annotate, … as well
       {"query": TEXT, "expect": [ID, …]}    a case, asked where it stands
 
     A case may have options (of recall, like {"asOf": TIME, "k": 3}), ordered (true where the order of expect counts),

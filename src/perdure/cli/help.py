@@ -108,7 +108,10 @@ def _record(param: Any) -> tuple[str, str]:
 
 
 def _told(param: Any) -> str:
-    return str(param.help or "")
+    told, usual = str(param.help or ""), getattr(param, "default", None)
+    if usual in (None, False, True, "") or callable(usual) or "efault" in told:
+        return told
+    return f"{told} Default: {usual}."
 
 
 def _word_shown(param: Any) -> str:

@@ -21,7 +21,13 @@ if TYPE_CHECKING:
 ABOUT = """Make, show and end the keys of a server (perdure serve).
 
 A key is for one tenant of the store, and may be for one principal (--principal) and one scope (--scope) alone:
-then it reaches nothing else. The store keeps a digest of it, never the key."""
+then it reaches nothing else. The store keeps a digest of it, never the key.
+
+\b
+Examples:
+  perdure keys create --principal alice --read-only
+  perdure keys list
+"""
 OPEN = "(any)"  # how people see what a key leaves to each request
 EMPTY = "(default)"  # how people see the empty name
 NEVER = "-"
@@ -66,6 +72,11 @@ def create(
     """Make a key and print it, once: nobody can show it again.
 
     Another tenant than default makes a new store a root of tenants, each with a store of its own.
+
+    \b
+    Examples:
+      perdure keys create --principal alice --read-only
+      perdure keys create --tenant acme --role admin --expires 2027-01-01
     """
     from perdure.base.clock import SystemClock, checked_now  # noqa: PLC0415
     from perdure.server.keys import DEFAULT_TENANT, Grant, Keyring, check_grant  # noqa: PLC0415 - help must not wait
@@ -101,6 +112,11 @@ def list_keys(session: Session, *, tenant: TenantOption = None) -> None:
     """Show the keys, also those that are revoked or past their time; never the keys themselves.
 
     With --tenant, --principal or --scope only those that are fixed to it.
+
+    \b
+    Examples:
+      perdure keys list
+      perdure keys list --principal alice --json
     """
     from perdure.server.keys import Keyring  # noqa: PLC0415 - help must not wait for it
 
@@ -121,7 +137,14 @@ def revoke(
     session: Session,
     id: Annotated[str, typer.Argument(metavar="ID", help="The key's id, as keys list shows it.")],  # noqa: A002
 ) -> None:
-    """End a key: a server refuses it from the next request on. It cannot be undone."""
+    """End a key: a server refuses it from the next request on.
+
+    It cannot be undone; make a new one instead.
+
+    \b
+    Example:
+      perdure keys revoke ID
+    """
     from perdure.server.keys import Keyring  # noqa: PLC0415 - help must not wait for it
 
     with Keyring(_directory(session)) as keyring:

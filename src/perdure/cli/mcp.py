@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from perdure.cli.failures import complain
+from perdure.cli.options import one_of
 from perdure.cli.session import EPHEMERAL, Session, command
 from perdure.contract.limits import BODY_BYTES_MAX
 from perdure.errors import Forbidden, InvalidRequest, NotFound
@@ -46,7 +47,12 @@ NoForgetFlag = Annotated[
 ]
 TransportOption = Annotated[
     str,
-    typer.Option("--transport", metavar="HOW", help="stdio, for a client that starts this process; or http."),
+    typer.Option(
+        "--transport",
+        metavar="HOW",
+        help="stdio, for a client that starts this process; or http.",
+        autocompletion=one_of(*TRANSPORTS),
+    ),
 ]
 HostOption = Annotated[
     str, typer.Option("--host", metavar="HOST", help="With http: where to listen; this machine alone.")
@@ -55,7 +61,10 @@ PortOption = Annotated[int, typer.Option("--port", metavar="N", help="With http:
 LogLevelOption = Annotated[
     str,
     typer.Option(
-        "--log-level", metavar="LEVEL", help="debug, info, warning or error; logs go to standard error."
+        "--log-level",
+        metavar="LEVEL",
+        help="debug, info, warning or error; logs go to standard error.",
+        autocompletion=one_of(*LEVELS),
     ),
 ]
 
@@ -82,6 +91,12 @@ def mcp(  # noqa: PLR0913 - the options of the command
 
     With --transport http, clients post to http://HOST:PORT/mcp with the token that is in the file named at the
     start, or with a key of the store (perdure keys), as Authorization: Bearer.
+
+    \b
+    Examples:
+      perdure mcp --principal alice
+      perdure mcp --read-only --tools all
+      perdure mcp --transport http --port 8500
     """
     settings = _settings(tools, read_only=read_only, may_forget=not no_forget)
     _check_choice(transport, "transport", TRANSPORTS)

@@ -417,17 +417,30 @@ def embedding(path: str | None) -> list[float] | None:
 
 def recall_options(told: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options of a recall as the memory takes them, from what its command was called with, by name."""
-    same = ("history", "subject", "entity", "kind", "pinned", "mode", "fusion")
+    # In the order of the contract's request, and moments as they were told: a trace says what it was asked.
     return {
-        **{name: told[name] for name in same},
-        **times(told["as_of"], told["known_at"]),
         "k": whole(told["k"], "k"),
+        "as_of": _as_told(told["as_of"], "as_of"),
+        "known_at": _as_told(told["known_at"], "known_at"),
+        "history": told["history"],
+        "subject": told["subject"],
+        "entity": told["entity"],
         "tags": told["tag"] or None,
+        "kind": told["kind"],
+        "pinned": told["pinned"],
         "filter": json_object(told["filter_"], "filter"),
         "min_score": real(told["min_score"], "min_score"),
         "candidate_limit": whole(told["candidate_limit"], "candidate_limit"),
-        "weights": weights(told["weight_lexical"], told["weight_semantic"]),
+        "mode": told["mode"],
         "embedding": embedding(told["embedding_file"]),
+        "fusion": told["fusion"],
+        "weights": weights(told["weight_lexical"], told["weight_semantic"]),
         "context": told["context"] or None,
         "valid_during": interval(told["valid_during"], "valid_during"),
     }
+
+
+def _as_told(moment: str | None, field: str) -> int | str | None:
+    """Return a moment as it was told, once it is known to be one; milliseconds as a number."""
+    found = instant(moment, field)
+    return found if moment is None or _MILLISECONDS.fullmatch(moment) else moment

@@ -18,8 +18,16 @@ from perdure.cli.streams import width
 if TYPE_CHECKING:
     from rich.console import Console
 
-# Everything that moves a cursor, changes colours or turns the direction of what follows.
-_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+# Everything that moves a cursor, changes colours or turns the direction of what follows; and what no terminal shows,
+# or each in a width of its own, without that any script needs it: soft hyphens, tags, marks of notes.
+_CONTROL = re.compile(
+    "[\x00-\x1f\x7f-\x9f\xad\u061c\u180e\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
+)
+# Letters that are written from right to left.
+_RIGHT_TO_LEFT = re.compile(
+    "[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefe\U00010800-\U00010fff\U0001e800-\U0001efff]"
+)
+_LEFT_TO_RIGHT_MARK = "\u200e"
 HEIGHT = 25  # nothing is fitted to it
 WIDTH_ELSEWHERE = 10_000
 WIDTH_MIN = 20  # for wrapped text; a narrower terminal wraps by itself
@@ -42,7 +50,20 @@ def _visible(match: re.Match[str]) -> str:
     code = ord(match[0])
     if code < 0x20:
         return chr(0x2400 + code)
-    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
+    if code < 0x100:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def _in_order(pieces: list[str]) -> list[str]:
+    """Return the pieces of a line with invisible marks that keep them in their order from left to right.
+
+    Else a terminal that knows directions shows two pieces in Hebrew, say, in each other's place.
+    """
+    if not any(_RIGHT_TO_LEFT.search(piece) for piece in pieces[:-1]):
+        return pieces
+    marked = [piece + _LEFT_TO_RIGHT_MARK if _RIGHT_TO_LEFT.search(piece) else piece for piece in pieces[:-1]]
+    return [_LEFT_TO_RIGHT_MARK + marked[0], *marked[1:], pieces[-1]]
 
 
 @contextmanager
@@ -97,8 +118,8 @@ class Screen:
 
     def __init__(self, where: Console | None = None) -> None:
         self.console = where or console(sys.stdout)
-        utf = self.console.encoding.startswith("utf")
-        self.block, self.times = ("█", "×") if utf else ("#", "x")
+        self.utf = self.console.encoding.startswith("utf")
+        self.block, self.times = ("█", "×") if self.utf else ("#", "x")
 
     @property
     def room(self) -> int:
@@ -177,7 +198,11 @@ class Screen:
     def _print(self, parts: Iterable[tuple[str, str]]) -> None:
         from rich.text import Text  # noqa: PLC0415
 
-        text = Text.assemble(*((shown(part), style) for part, style in parts))
+        told = list(parts)
+        pieces = [shown(part) for part, _ in told]
+        if self.console.is_terminal and self.utf:
+            pieces = _in_order(pieces)
+        text = Text.assemble(*zip(pieces, (style for _, style in told), strict=True))
         text.rstrip()
         with _writing():
             self.console.print(text, soft_wrap=True)

@@ -137,7 +137,7 @@ def serve(  # noqa: PLR0913 - the options of the command
     Examples:
       perdure serve
       perdure serve --store /srv/memory --workers 2 --log-format json
-      perdure serve --host 0.0.0.0 --tls-cert cert.pem --tls-key key.pem --allow-host memory.example.org
+      perdure serve --host 0.0.0.0 --tls-cert cert.pem --tls-key key.pem
     """
     if not all(find_spec(module) for module in MODULES):
         raise Failed(MISSING)

@@ -87,8 +87,8 @@ def remember(  # noqa: PLR0913 - one parameter per option
 
     \b
     Examples:
-      perdure remember "Alice lives in Paris" --subject alice/city --valid-from 2020-01-01
-      perdure remember "Alice lives in Berlin" --valid-from 2025-01-01 --supersedes paris
+      perdure remember "Alice lives in Paris" --id paris --valid-from 2020-01-01
+      perdure remember "Alice lives in Berlin" --supersedes paris
       echo "The door code is 4711" | perdure remember - --tag house
     """
     told: dict[str, Any] = {

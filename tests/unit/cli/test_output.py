@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
+import unicodedata
 
 import pytest
 from hypothesis import given
@@ -16,7 +17,9 @@ from perdure.cli.screen import Screen, print_json, shown
 from perdure.cli.streams import width
 from unit.cli.command_line import remember
 
-CONTROL = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+CONTROL = re.compile(
+    "[\x00-\x09\x0b-\x1f\x7f-\x9f\xad\u061c\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\U000e0000-\U000e007f]"
+)
 NASTY = "a\x1b[31mred\x1b]0;title\x07\x9b2J\r\nb\u202egnp.exe\u2066"
 
 
@@ -45,6 +48,59 @@ def test_a_table_off_a_terminal_has_one_line_per_row_with_the_text_whole_and_las
         assert line.endswith(shown(text).rstrip())
 
 
+def columns(text):
+    """Return the columns that a terminal gives a text of single code points: wide ones two, marks none."""
+    return sum(
+        0
+        if unicodedata.category(one) in ("Mn", "Me") or one in "\u200b\u200c\u200d"
+        else 2
+        if unicodedata.east_asian_width(one) in "WF"
+        else 1
+        for one in text
+    )
+
+
+ODD = (
+    "plain",
+    "東京タワー",
+    "ﾊﾝｶｸ",
+    "Ｗｉｄｅ",
+    "한국어",
+    "e\u0301te\u0301",
+    "z\u0351\u0363a\u035bl\u0348go",
+    "नमस्ते"[:2],
+    "a\u200bb",
+    "می\u200cخواهم",
+    "שלום",
+    "مرحبا",
+    "🚀🎻",
+    "𝔘nicode",
+    "ไทย",
+    "",
+)
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+@given(rows=st.lists(st.tuples(st.sampled_from(ODD), st.sampled_from(ODD)), min_size=1, max_size=5))
+def test_columns_stand_one_under_the_other_whatever_is_written_in_them(terminal, rows):
+    out = printed(200, terminal=terminal, rows=[[first, second, "|end"] for first, second in rows])
+    lines = [line.replace("\u200e", "") for line in out.split("\n")[1:-1]]
+    assert len({columns(line.partition("|")[0]) for line in lines}) == 1
+
+
+@given(st.lists(st.sampled_from(ODD), min_size=2, max_size=2))
+def test_pieces_of_a_line_that_run_from_right_to_left_keep_their_order_on_a_terminal(cells):
+    (line,) = printed(200, terminal=True, rows=[[*cells, "text"]]).split("\n")[1:-1]
+    for cell in cells:
+        if cell and unicodedata.bidirectional(cell[0]) in ("R", "AL"):
+            after = line[line.index(cell) + len(cell) :]
+            assert after.lstrip(" ").startswith("\u200e")
+            assert line.startswith("\u200e")
+    if not any(unicodedata.bidirectional(one) in ("R", "AL") for one in "".join(cells)):
+        assert "\u200e" not in line
+    assert "\u200e" not in printed(200, terminal=False, rows=[[*cells, "text"]])
+
+
 @given(st.text(alphabet="東京タワ abc אבג", min_size=1, max_size=200))
 def test_wrapped_lines_fit_the_terminal_and_lose_no_letter(text):
     out = printed(60, terminal=True, rows=[["1.0", "current", text]])
@@ -58,7 +114,7 @@ def test_wrapped_lines_fit_the_terminal_and_lose_no_letter(text):
     "command", [("recall", "red"), ("list",), ("get", "a"), ("history", "a"), ("explain", "red", "a")]
 )
 @pytest.mark.parametrize("form", [(), ("--json",)])
-def test_stored_control_characters_do_not_reach_the_terminal(run, command, form):
+def test_stored_control_characters_do_not_reach_a_screen(run, command, form):
     remember(run, "red " + NASTY, "--id", "a", "--metadata", json.dumps({NASTY: NASTY}), "--subject", NASTY)
     out = run(*command, *form).out
     assert "red" in out
