@@ -33,8 +33,10 @@ import sys
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import Any, NamedTuple
 
 import msgspec
@@ -46,6 +48,8 @@ from bench.machine import describe
 from perdure import Memory, NewFact, Store
 from perdure.evaluation.metrics import score
 from perdure.model.context import Context
+from perdure.search import context as context_search
+from perdure.search import fusion
 
 METRICS = (*(f"R@{k}" for k in KS), "nDCG@10", "MRR", "s-hit@1", "s-hit@5")
 SESSION_KS = (1, 5)
@@ -228,12 +232,33 @@ def variants(embedder: Any) -> Iterator[Step]:
         yield plain.step(f"actor {actor}", context=Context(actor=actor))
     for period in (1.25, 2.0, 3.0):
         yield plain.step(f"period {period}", context=Context(period=period))
+    for days in (0, 7, 90):
+        with _set(context_search, "PERIOD_TAIL_DAYS", days):
+            yield plain.step(f"period until {days} days later", context=True)
     if embedder is not None:
         vectors = Told(embedder)
-        for semantic in (0.2, 0.3, 0.4):
+        for semantic in (0.2, 0.3, 0.4, 0.5):
             weights_ = {"lexical": round(1 - semantic, 1), "semantic": semantic}
             yield vectors.step(f"semantic {semantic}", context=True, weights=weights_)
         yield vectors.step("reciprocal ranks", context=True, fusion="rrf")
+        equal = {"lexical": 1.0, "semantic": 1.0}
+        yield vectors.step("reciprocal ranks, equal weights", context=True, fusion="rrf", weights=equal)
+        with _set(fusion, "RRF_K", 60):
+            yield vectors.step("reciprocal ranks from 60", context=True, fusion="rrf")
+            yield vectors.step(
+                "reciprocal ranks from 60, equal weights", context=True, fusion="rrf", weights=equal
+            )
+
+
+@contextmanager
+def _set(module: ModuleType, constant: str, value: int) -> Iterator[None]:
+    """Give a constant that no option reaches another value for a while."""
+    before = getattr(module, constant)
+    setattr(module, constant, value)
+    try:
+        yield
+    finally:
+        setattr(module, constant, before)
 
 
 def scored(rows: Sequence[Row]) -> list[Row]:

@@ -27,7 +27,7 @@ class Prune:
 
     1. What is older than `max_age_days` and less important than `min_importance` goes.
     2. While more than `max_facts` are left, the least relevant goes: 0.7 * importance +
-       0.3 * exp(-age_days / 30), of equals the one that was stored first.
+       0.3 * exp(-age_days / 30) (the weights of `Relevance`), of equals the one that was stored first.
 
     Protected facts never go, so more than `max_facts` may stay (see `is_protected`).
 

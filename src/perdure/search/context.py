@@ -31,7 +31,9 @@ from perdure.space.state import NO_TIME, NOWHERE, SpaceState
 from perdure.temporal.columns import BEGINNING
 
 NONE = -1  # no place
-PERIOD_TAIL_DAYS = 38  # a month is often spoken of until the end of the next one, and a week more
+# A month is often spoken of until the end of the next one, and a week more; fewer or more days do as well on the LoCoMo dev
+# conversations (`bench.quality --sensitivity`).
+PERIOD_TAIL_DAYS = 38
 
 Rows = NDArray[np.int64]
 Scores = NDArray[np.float64]

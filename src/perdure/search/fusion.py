@@ -9,8 +9,8 @@ from perdure.model.hit import Part
 from perdure.policies.scoring import scaled, sum_of
 
 Name = Literal["minmax", "rrf"]
-# By measurement on the LoCoMo dev conversations (`bench.quality`): a small model's order is much worse than the words', so equal weights
-# lose to words alone, and so does reciprocal rank fusion with the usual 60.
+# Chosen on the LoCoMo dev conversations: `python -m bench.quality FILE.zip --sensitivity` tries equal weights and the usual 60
+# too. Both lose there to words alone, since a small model's order is much worse than that of the words.
 WEIGHTS: dict[Name, tuple[float, float]] = {"minmax": (0.7, 0.3), "rrf": (1.0, 0.5)}
 RRF_K = 10
 
@@ -19,8 +19,8 @@ class Fusion(NamedTuple):
     """How two scores become one."""
 
     name: Name = "minmax"
-    lexical: float = 0.7
-    semantic: float = 0.3
+    lexical: float = WEIGHTS["minmax"][0]
+    semantic: float = WEIGHTS["minmax"][1]
 
 
 class Candidate(NamedTuple):
