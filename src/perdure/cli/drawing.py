@@ -81,10 +81,17 @@ def _fields(explanation: Explanation) -> dict[str, str | None]:
         "neighbours": "; ".join(_neighbour(one) for one in explanation.neighbours),
         "cosine": None if explanation.semantic_score is None else score(explanation.semantic_score),
         "fusion": None if explanation.fusion is None else f"{explanation.fusion}, {weights}",
-        "score": "none" if explanation.final_score is None else score(explanation.final_score),
+        "score": _final(explanation),
         "used": uses if explanation.uses else None,
         "source": source_told(explanation.source),
     }
+
+
+def _final(explanation: Explanation) -> str:
+    if explanation.final_score is not None:
+        return score(explanation.final_score)
+    by_words = explanation.lexical_score
+    return f"none; its words alone would give {score(by_words)}" if by_words else "none"
 
 
 def _neighbour(one: Neighbour) -> str:
@@ -101,11 +108,7 @@ def _show_text(screen: Screen, explanation: Explanation) -> None:
 
 def _show_parts(screen: Screen, explanation: Explanation) -> None:
     """Print a bar per part: addends beside the longest one, factors, which have a sign, beside 1."""
-    from perdure.model.hit import Part  # noqa: PLC0415 - help must not wait for it
-
     parts = list(explanation.parts)
-    if not parts and explanation.lexical_score:
-        parts = [Part("lexical", explanation.lexical_score)]
     factors = _factors(parts)
     longest = max(
         (part.value for part, factor in zip(parts, factors, strict=True) if not factor), default=0.0

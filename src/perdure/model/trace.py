@@ -28,7 +28,7 @@ class Trace(msgspec.Struct, frozen=True):
     """A recall with what it left out.
 
     Args:
-        query, options: as asked, without what was None.
+        query, options: as asked, without what was None; what was left to the configuration is not among them.
         seen: facts and documents that the memory shows at all.
         eligible: those that the options allow (time, status, scope).
         matched: those among them that the query matches in its mode.

@@ -130,6 +130,17 @@ def test_a_chain_fits_a_narrow_terminal_too():
     assert "Alice lives in Rome" in "\n".join(narrow)
 
 
+def test_a_fact_that_was_not_ranked_has_no_bars_and_says_what_its_words_would_give():
+    with Memory.open(":memory:") as memory:
+        memory.remember("a red boat", id="ended", valid_to="2024-01-02")
+        memory.remember("a blue boat", id="other", subject="s")
+        ended = drawn("boat", "ended", memory, a_screen())
+        filtered = drawn("zebra", "ended", memory, a_screen(), subject="s")
+    assert bars(ended) == bars(filtered) == {}
+    assert any(re.search(r"score +none; its words alone would give 0\.\d+", line) for line in ended)
+    assert any(re.fullmatch(r"score +none", line.strip()) for line in filtered)
+
+
 def test_where_no_block_can_be_printed_a_bar_is_made_of_number_signs(memory):
     lines = drawn("sail", "t0", memory, a_screen(encoding="ascii"))
     assert bars(lines) == {"lexical": 30}
