@@ -10,6 +10,7 @@ laws runs with the tests, in tests/fuzz.
 
 from __future__ import annotations
 
+import argparse
 import re
 import subprocess
 import sys
@@ -62,12 +63,20 @@ def report(seconds: int, out: Path) -> int:
 
 
 def main() -> int:
-    told = sys.argv[1:]
-    if len(told) == 4 and (told[0], told[2]) == ("--seconds", "--out"):
-        return report(int(told[1]), Path(told[3]))
-    if not told or told[0] not in NAMES:
-        sys.exit(f"name a target: {', '.join(NAMES)}; or --seconds N --out FILE for all of them")
-    fuzz(told[0], told[1:])
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "target", nargs="?", choices=NAMES, help="what to fuzz; options of libFuzzer may follow"
+    )
+    parser.add_argument("--seconds", type=int, default=120, help="how long to fuzz each target for a report")
+    parser.add_argument("--out", type=Path, help="fuzz every target, and write the report to this file")
+    told, options = parser.parse_known_args()
+    if told.out is not None:
+        return report(told.seconds, told.out)
+    if told.target is None:
+        parser.error(f"name a target: {', '.join(NAMES)}; or --out FILE for all of them")
+    fuzz(told.target, options)
     return 0
 
 
