@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import ast
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-_FENCE = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_FENCE = re.compile(r"^```(\w*)([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _INLINE_CODE = re.compile(r"`[^`\n]*`")
 _LINK = re.compile(r"(?<!\\)\[[^\]]*\]\(([^)\s]+)\)")
 _HEADING = re.compile(r"^#{1,6} (.+)$", re.MULTILINE)
@@ -17,17 +17,22 @@ _EXPECTED = re.compile(r"#\s*->\s*(.+)$")
 
 @dataclass(frozen=True)
 class Block:
-    """A fenced block: its language, its text, and the page's line at which the text begins (from 1)."""
+    """A fenced block: its language, its text, and the page's line at which the text begins (from 1).
+
+    `needs` is what stands behind the language: a word for what must be there before the block can run.
+    """
 
     language: str
     text: str
     line: int
+    needs: str = ""
 
 
 def blocks(page: Path) -> list[Block]:
     text = page.read_text(encoding="utf-8")
     return [
-        Block(match[1], match[2], text.count("\n", 0, match.start(2)) + 1) for match in _FENCE.finditer(text)
+        Block(match[1], match[3], text.count("\n", 0, match.start(3)) + 1, match[2].strip())
+        for match in _FENCE.finditer(text)
     ]
 
 
@@ -46,15 +51,20 @@ def anchors(page: Path) -> set[str]:
     }
 
 
-def run_page(page: Path) -> int:
+def run_page(page: Path, *, needs: str = "", names: dict[str, str] | None = None) -> int:
     """Run the page's Python blocks in order in one namespace; return how many values were checked.
+
+    Those alone that need what is told, and no others. `names` are replaced in their text first.
 
     An expression whose last line ends in `# -> VALUE` must be equal to VALUE, itself a Python
     expression. Such a comment behind anything but an expression is an error, so that no promise of
     a page goes unchecked.
     """
     namespace: dict[str, Any] = {"__name__": "__page__"}
-    return sum(_run_block(page, block, namespace) for block in blocks(page) if block.language == "python")
+    found = [block for block in blocks(page) if (block.language, block.needs) == ("python", needs)]
+    for old, new in (names or {}).items():
+        found = [replace(block, text=block.text.replace(old, new)) for block in found]
+    return sum(_run_block(page, block, namespace) for block in found)
 
 
 def _run_block(page: Path, block: Block, namespace: dict[str, Any]) -> int:
