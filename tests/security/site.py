@@ -15,11 +15,10 @@ from perdure import ManualClock
 from perdure.contract.operations import OPERATIONS, Role
 from perdure.server.app import create_app
 from perdure.server.keys import Grant, Keyring
-from perdure.server.settings import Opening, Settings
+from perdure.server.settings import Settings
 from perdure.server.tenants import admit
 
 NOW = 1_772_366_400_000  # 2026-03-01 12:00 UTC
-SECRET = bytes(range(32))
 JSON = {"content-type": "application/json"}
 Message = dict[str, Any]
 
@@ -32,7 +31,10 @@ class Site:
     """A server and its keys. Use it as a context manager; one thread asks."""
 
     def __init__(self, directory: Path, *, tenants: Iterable[str] = (), **settings: Any) -> None:
-        """Serve the directory; tenants make it a root of them. Settings are those of the server."""
+        """Serve the directory; tenants make it a root of them. Settings are those of the server.
+
+        Stores draw their own secrets, as they do where nobody gives any.
+        """
         self.directory, self.clock = directory, ManualClock(NOW)
         self._tenants, self._settings = tuple(tenants), settings
         self._runner = asyncio.Runner()
@@ -54,8 +56,7 @@ class Site:
 
     def start(self) -> None:
         """Make the application (anew: as after a restart)."""
-        told = {"opening": Opening(secret=SECRET), **self._settings}
-        self.app = create_app(Settings(store=self.directory, **told), clock=self.clock)
+        self.app = create_app(Settings(store=self.directory, **self._settings), clock=self.clock)
         # raise_app_exceptions stays on: what escapes the application is a fault.
         self._client = httpx.AsyncClient(
             transport=httpx.ASGITransport(app=self.app), base_url="http://localhost"

@@ -6,11 +6,13 @@ Sec-Fetch-Site, and cannot send application/json to a foreign place without aski
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable
 
 from perdure.errors import TooLarge
 from perdure.server.failures import Malformed, WrongMedia, WrongPlace
 
+_HOST = re.compile(r"(?:\[([0-9a-z.%]*:[0-9a-z:.%]*)\]|([a-z0-9._-]+))(?::[0-9]{0,5})?", re.ASCII)
 RawHeaders = Iterable[tuple[bytes, bytes]]
 SINGLE = frozenset(
     (
@@ -106,8 +108,6 @@ def too_large(bytes_max: int) -> TooLarge:
 
 
 def _bare(host: str) -> str:
-    """Return a Host without its port and brackets, in lower case."""
-    name, bracket, _ = host.lower().rpartition("]")
-    if bracket:
-        return name.removeprefix("[")
-    return host.lower().rpartition(":")[0] if host.count(":") == 1 else host.lower()
+    """Return a Host without its port and brackets, in lower case; "" where it is not written as one."""
+    found = _HOST.fullmatch(host.lower())
+    return (found[1] or found[2]) if found else ""
