@@ -138,17 +138,26 @@ def _lexical(
     else:
         units = best_units(state, terms, _limit(question), eligible, question)
         best = [Found(number, row, (Part("lexical", score),)) for number, row, score in units]
-        matches = Matches(best, lambda numbers: [_own_match(state, terms, number) for number in numbers])
+        matches = Matches(best, lambda numbers: _own_matches(state, terms, numbers))
     if weighing.ranking.is_identity:
         return matches
     return Matches(_with_labels_and_phrase(state, reader, question, terms, eligible, matches), matches.of)
 
 
-def _own_match(state: SpaceState, terms: Sequence[str], number: int) -> tuple[int, tuple[Part, ...]]:
-    rows = list(range(number, number + state.unit_counts.get(number, 1)))
-    scores = state.index.scores(list(terms), rows)
-    score = max(scores)
-    return rows[scores.index(score)], (Part("lexical", score),) if score > 0.0 else ()
+def _own_matches(
+    state: SpaceState, terms: Sequence[str], numbers: Sequence[int]
+) -> list[tuple[int, tuple[Part, ...]]]:
+    """Return the row of each one's best unit, the first of equals, and its score as a part, none without a match."""
+    units = [range(number, number + state.unit_counts.get(number, 1)) for number in numbers]
+    scores = state.index.scores(list(terms), [row for rows in units for row in rows])
+    found: list[tuple[int, tuple[Part, ...]]] = []
+    at = 0
+    for rows in units:
+        own = scores[at : at + len(rows)]
+        at += len(rows)
+        score = max(own)
+        found.append((rows[own.index(score)], (Part("lexical", score),) if score > 0.0 else ()))
+    return found
 
 
 def _in_context(
