@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import socket
@@ -23,6 +24,7 @@ from perdure.server.protocol import protocol_of
 from perdure.server.settings import Settings
 
 BACKLOG = 512
+GARBAGE_THRESHOLDS = (20_000, 10, 20)  # of Python's three generations; the first is 700 without it
 
 
 class Server(uvicorn.Server):
@@ -79,10 +81,21 @@ def run(
         ssl_keyfile=None if settings.tls_key is None else str(settings.tls_key),
         ssl_keyfile_password="" if settings.tls_key is not None else None,
     )
+    _spare_collections()
     try:
         Server(config, lambda: on_ready(front)).run([listener])
     finally:
         front.close()
+
+
+def _spare_collections() -> None:
+    """Keep what is there for good out of every collection of garbage, and collect the rest less often.
+
+    Else a fifth of a recall's time goes into looking at the modules and facts of the process again and again.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(*GARBAGE_THRESHOLDS)
 
 
 def check_start(settings: Settings) -> Path | None:
