@@ -56,7 +56,7 @@ class LogWriter(logging.Handler):
         told: dict[str, Any] = {
             "at": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
-            "event": record.getMessage(),
+            "event": _event(record),
             **getattr(record, "fields", {}),
         }
         if record.exc_info and record.exc_info[1] is not None:
@@ -88,6 +88,13 @@ def start_logging(level: str, *, as_json: bool) -> LogWriter:
     logging.getLogger("perdure").setLevel(level.upper())
     logging.captureWarnings(True)
     return writer
+
+
+def _event(record: logging.LogRecord) -> str:
+    """Return what happened, without the values that libraries show."""
+    if record.name == "asyncio" and record.exc_info:  # its messages show exceptions, and arguments of callbacks
+        return "a task or a callback failed"
+    return record.getMessage().partition("\n")[0]
 
 
 def _for_people(told: Mapping[str, Any]) -> str:

@@ -10,12 +10,11 @@ from typing import Any
 
 from perdure.contract.operations import OPERATIONS, Operation
 from perdure.contract.wire import JsonObject
-from perdure.errors import PerdureError
 from perdure.server.access import place, read_headers
 from perdure.server.asked import Asked
 from perdure.server.bodies import Receive, decode_body, read_body
 from perdure.server.engine import Engine
-from perdure.server.failures import WrongMethod
+from perdure.server.failures import Malformed, WrongMethod
 from perdure.server.guard import SECURITY_HEADERS, check_body
 from perdure.server.replying import JSON, Send
 
@@ -55,7 +54,7 @@ class McpMount:
         limits = self._engine.settings.limits
         check_body(asked.headers, limits.body_bytes_max, JSON)
         body = await read_body(receive, limits.body_bytes_max, limits.body_timeout_s)
-        operation = _operation_like(body)
+        operation = _operation_like(decode_body(body))
         with ExitStack() as inside:
             scope[PREPARED] = await self._engine.run(
                 operation, lambda: inside.enter_context(self._engine.caller(allowed, operation))
@@ -66,13 +65,22 @@ class McpMount:
         return await self._engine.run(OPERATIONS["remember"], work)
 
 
-def _operation_like(body: bytes) -> Operation:
-    """Return an operation that needs as much of a store as the message may: one that reads never makes it."""
-    try:
-        calls = decode_body(body).get("method") == CALLS
-    except PerdureError:
-        calls = False
-    return OPERATIONS["remember" if calls else "get"]
+def _operation_like(message: dict[str, Any]) -> Operation:
+    """Return an operation that needs as much of a store as the message may: one that reads never makes it.
+
+    Raises:
+        Malformed: this is no message of JSON-RPC. The SDK would say so too, and repeat what is in it.
+    """
+    method, params, id_ = (message.get(name) for name in ("method", "params", "id"))
+    if (
+        message.get("jsonrpc") != "2.0"
+        or not isinstance(method, str)
+        or not isinstance(params, dict | None)
+        or not isinstance(id_, str | int | None)
+        or isinstance(id_, bool)
+    ):
+        raise Malformed("the body must be a request or a notification of JSON-RPC 2.0", field="body")
+    return OPERATIONS["remember" if method == CALLS else "get"]
 
 
 def _guarded(send: Send, asked: Asked) -> Send:
