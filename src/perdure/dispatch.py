@@ -147,7 +147,9 @@ class Caller:
         elif isinstance(request, a.Import):
             yield from map(_name, [] if request.into is None else [request.into])
         elif isinstance(request, a.Erase):
-            yield Namespace(request.principal, request.scope or self.bounds.scope or "")
+            # "" is a scope like any other; None means all of them, which `_check_spaces` judges.
+            scope = self.bounds.scope if request.scope is None else request.scope
+            yield Namespace(request.principal, scope or "")
 
 
 def _name(one: a.SpaceInput) -> Namespace:
