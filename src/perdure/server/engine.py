@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
+from weakref import WeakSet
 
 from perdure.base.clock import Clock
 from perdure.contract.limits import HTTP
@@ -44,7 +46,10 @@ class Engine:
         self.settings, self._clock = settings, clock
         limits = settings.limits
         self._directory = directory = None if str(settings.store) == EPHEMERAL else Path(settings.store)
-        self.tenants = Tenants(str(settings.store), open_store or self._open, closing_s=limits.stop_timeout_s)
+        self._open_store = open_store or self._open
+        self._stores: WeakSet[Store] = WeakSet()
+        self._changing = threading.Lock()
+        self.tenants = Tenants(str(settings.store), self._opened, closing_s=limits.stop_timeout_s)
         binding = Binding(settings.host, settings.port, no_auth=not settings.auth)
         self.authenticator = open_authenticator(directory, binding, clock)
         self.rates = Rates(
@@ -111,8 +116,14 @@ class Engine:
             return error.code
 
     def sizes(self) -> dict[str, int]:
-        """Return the sizes of what is open."""
-        return {"stores": self.tenants.open_count, "spaces": 0, "facts": 0, "log_bytes": 0}
+        """Return how many stores are open, and how many bytes their logs take on disk."""
+        total = 0
+        with self._changing:
+            stores = list(self._stores)
+        for store in stores:
+            with suppress(PerdureError):  # it was closed in the meantime
+                total += store.log.size_bytes()
+        return {"stores": self.tenants.open_count, "log_bytes": total}
 
     def close(self) -> None:
         """Finish what has begun, and close the stores. Idempotent."""
@@ -124,6 +135,12 @@ class Engine:
 
     def _has_tenants(self) -> bool:
         return self._directory is not None and is_root(self._directory)
+
+    def _opened(self, place: str) -> Store:
+        store = self._open_store(place)
+        with self._changing:
+            self._stores.add(store)
+        return store
 
     def _open(self, place: str) -> Store:
         if place == EPHEMERAL:

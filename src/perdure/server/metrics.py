@@ -40,10 +40,6 @@ class Metrics:
             "perdure_pending_calls", "Calls that run or wait for a thread.", ["line"], "sum"
         )
         self._stores = self._gauge("perdure_open_stores", "Stores that are open.", [], "sum")
-        self._spaces = self._gauge("perdure_loaded_spaces", "Spaces held in memory.", [], "sum")
-        self._facts = self._gauge(
-            "perdure_facts", "Facts and documents of the spaces held in memory.", [], "max"
-        )
         self._bytes = self._gauge("perdure_log_bytes", "Bytes of the open stores' logs on disk.", [], "max")
         self._counted: dict[tuple[str, str], Any] = {}
         self._timed: dict[str, Any] = {}
@@ -62,11 +58,9 @@ class Metrics:
     def set_pending(self, line: str, pending: int) -> None:
         self._pending.labels(line).set(pending)
 
-    def set_stores(self, *, stores: int, spaces: int, facts: int, log_bytes: int) -> None:
-        """Tell the sizes of what is open, as of now."""
+    def set_stores(self, *, stores: int, log_bytes: int) -> None:
+        """Tell what this worker has open now; of other workers it is as they told last."""
         self._stores.set(stores)
-        self._spaces.set(spaces)
-        self._facts.set(facts)
         self._bytes.set(log_bytes)
 
     def page(self) -> bytes:

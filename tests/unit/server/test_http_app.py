@@ -434,6 +434,15 @@ def test_logs_metrics_and_errors_hold_no_text_no_query_and_no_key(tmp_path):
     assert 'perdure_request_seconds_count{op="remember"} 1.0' in metrics
 
 
+def test_metrics_tell_what_is_open_and_how_large_it_is(server):
+    assert "perdure_open_stores 0.0" in server.ask("GET", "/metrics").text
+    server.post("memory/remember", {"text": "Ann lives in Berlin"})
+    told = dict(line.split(" ") for line in server.ask("GET", "/metrics").text.splitlines() if line[0] != "#")
+    assert float(told["perdure_open_stores"]) == 1
+    assert float(told["perdure_log_bytes"]) > 1_000
+    assert float(told['perdure_pending_calls{line="read"}']) == 0
+
+
 def test_a_request_id_that_is_one_is_kept_and_any_other_replaced(server):
     assert server.ask("GET", "/health/live", x_request_id="abc-1").headers["x-request-id"] == "abc-1"
     for odd in ("a b", "x" * 65, "a%0ab", ""):
