@@ -40,17 +40,16 @@ class KeptConfig:
             Busy: purges overtook the look again and again.
         """
         for _ in range(ATTEMPTS):
-            epoch = self._log.epoch()
             number = self._log.find_space(self._name)
             if number is None:
                 return None
             head = self._log.head(number)
-            if head.epoch != epoch:
-                continue  # a purge may have given the number to another space
             with self._lock:
                 seen, config = self._seen
             if seen == head:
                 return config
+            if self._log.find_space(self._name) != number or self._log.epoch() != head.epoch:
+                continue  # a purge may have given the number to another space before the head was read
             try:
                 first, last = self._log.get(number, [1, head.seq], head)
             except Moved:
