@@ -106,7 +106,7 @@ def reply_of(answer: Answer, kind: type[R]) -> R:
         raise error_of(answer)
     try:
         return msgspec.json.decode(answer.body, type=kind)
-    except (msgspec.ValidationError, msgspec.DecodeError) as error:
+    except (msgspec.ValidationError, msgspec.DecodeError, RecursionError) as error:
         raise Unavailable(
             "the server answered with something else than this build reads; check url, and that client and server "
             "are of one version",
@@ -142,6 +142,14 @@ def pause_after_answer(call: Call, answer: Answer, attempt: int, retries: Retrie
 def pause_after_break(call: Call, attempt: int, retries: Retries) -> float | None:
     """Return how long to wait before the call is sent again after its connection broke, or None where it is not."""
     return retries.pause_ms(attempt, None, fraction()) if call.repeatable else None
+
+
+def check_unpacked(encoding: str | None) -> None:
+    """Raise Unavailable where an answer's Content-Encoding tells that it is packed: nobody asked for that."""
+    if encoding not in (None, "identity"):
+        raise Unavailable(
+            "the answer is compressed, which was not asked for, and is not read; check what stands between"
+        )
 
 
 def broken(call: Call, kind: str) -> Unavailable:

@@ -320,18 +320,21 @@ def read_error(told: Mapping[str, Any], status: int | None = None) -> PerdureErr
         return Internal("the server gave an error in a form of its own; is it a Perdure server?")
     code, message = body["code"], python_names(str(body.get("message", "")))
     field = body.get("field")
-    details = {_key(name): value for name, value in (body.get("details") or {}).items()}
+    told_details = body.get("details")
+    details = {}
+    if isinstance(told_details, Mapping):
+        details = {_key(name): value for name, value in told_details.items()}
     kind = BY_CODE.get(code) or (InvalidRequest if status == 422 else PerdureError)
     error = kind.__new__(kind)
-    PerdureError.__init__(
-        error, message, field=python_names(field) if isinstance(field, str) else None, **details
-    )
+    PerdureError.__init__(error, message, field=python_names(field) if isinstance(field, str) else None)
+    error.details = details  # not by name: they are somebody else's, and may be called as an argument is
     for name, value in details.items():
-        if name in getattr(kind, "__annotations__", {}) or name in _ATTRIBUTES:
+        if name in _ATTRIBUTES or (name in getattr(kind, "__annotations__", {}) and name not in _OF_KINDS):
             setattr(error, name, value)
     return error
 
 
+_OF_KINDS = ("code", "status")
 _ATTRIBUTES = ("kind", "resource", "limit", "generation", "space", "seq", "committed")
 
 

@@ -12,6 +12,7 @@ from perdure.client.calling import (
     Call,
     broken,
     call_of,
+    check_unpacked,
     error_of,
     late,
     pause_after_answer,
@@ -37,11 +38,12 @@ class AsyncExchange:
         self.settings, self._closed = settings, False
         self._http = httpx.AsyncClient(
             base_url=settings.url,
-            # What is not compressed cannot be a small body that becomes a large one.
+            # What is not compressed cannot be a small body that becomes a large one: neither asked for, nor read.
             headers={"Accept": "application/json", "Accept-Encoding": "identity", **settings.headers},
             transport=transport,
             trust_env=False,  # neither the key of another service from a .netrc, nor a proxy that nobody named
             follow_redirects=False,
+            event_hooks={"response": [_check_unpacked]},
         )
 
     async def call(self, name: str, request: dict[str, Any], kind: type[R], space: Space = EVERYWHERE) -> R:
@@ -144,3 +146,8 @@ class AsyncExchange:
 
     def _seconds(self, call: Call) -> float:
         return self.settings.long_timeout_s if call.is_long else self.settings.timeout_s
+
+
+async def _check_unpacked(response: httpx.Response) -> None:
+    """Look at an answer before its body is read."""
+    check_unpacked(response.headers.get("Content-Encoding"))

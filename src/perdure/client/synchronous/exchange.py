@@ -13,6 +13,7 @@ from perdure.client.calling import (
     Call,
     broken,
     call_of,
+    check_unpacked,
     error_of,
     late,
     pause_after_answer,
@@ -38,11 +39,12 @@ class Exchange:
         self.settings, self._closed = settings, False
         self._http = httpx.Client(
             base_url=settings.url,
-            # What is not compressed cannot be a small body that becomes a large one.
+            # What is not compressed cannot be a small body that becomes a large one: neither asked for, nor read.
             headers={"Accept": "application/json", "Accept-Encoding": "identity", **settings.headers},
             transport=transport,
             trust_env=False,  # neither the key of another service from a .netrc, nor a proxy that nobody named
             follow_redirects=False,
+            event_hooks={"response": [_check_unpacked]},
         )
 
     def call(self, name: str, request: dict[str, Any], kind: type[R], space: Space = EVERYWHERE) -> R:
@@ -142,3 +144,8 @@ class Exchange:
 
     def _seconds(self, call: Call) -> float:
         return self.settings.long_timeout_s if call.is_long else self.settings.timeout_s
+
+
+def _check_unpacked(response: httpx.Response) -> None:
+    """Look at an answer before its body is read."""
+    check_unpacked(response.headers.get("Content-Encoding"))
