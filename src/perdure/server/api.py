@@ -10,7 +10,7 @@ from perdure.contract.limits import HTTP
 from perdure.errors import InvalidRequest, NotFound
 from perdure.server.access import Allowed, check_role, place, read_headers
 from perdure.server.asked import Asked
-from perdure.server.bodies import Receive, decode_body, read_body, read_parts
+from perdure.server.bodies import Gone, Receive, decode_body, read_body, read_parts
 from perdure.server.engine import Engine
 from perdure.server.guard import check_body
 from perdure.server.replying import JSON, Send, encode, reply, start
@@ -114,11 +114,22 @@ class Api:
             chunk = await flow.next()  # raises what keeps it from beginning, while that can still be told
             await start(send, asked, 200, LINES)
             while chunk is not None:
-                await send({"type": "http.response.body", "body": chunk, "more_body": True})
+                await self._send(send, chunk)
                 chunk = await flow.next()
             await send({"type": "http.response.body", "body": b""})
         finally:
             flow.stop()
+
+    async def _send(self, send: Send, chunk: bytes) -> None:
+        """Send a part of a reply; who does not read it would hold a thread for as long.
+
+        Raises Gone where it is not read within the time that a body may take.
+        """
+        try:
+            async with asyncio.timeout(self._limits.body_timeout_s):
+                await send({"type": "http.response.body", "body": chunk, "more_body": True})
+        except TimeoutError as error:
+            raise Gone from error
 
     async def _import(
         self, asked: Asked, allowed: Allowed, gone: Route, receive: Receive, send: Send

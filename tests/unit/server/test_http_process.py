@@ -114,6 +114,18 @@ def test_a_chunked_body_is_refused_where_it_goes_over_the_limit(bounded):
     assert bounded.post("memory/list", {})[0] == 200
 
 
+def test_an_export_that_nobody_reads_is_given_up_so_that_the_next_has_its_turn(tmp_path):
+    with Store.open(tmp_path / "store") as store:
+        store.memory().remember_many([f"fact {number} " + "x" * 30_000 for number in range(1_000)])
+    limits = {"body_timeout_s": 0.5, "long_threads": 1}
+    with running(tmp_path / "store", limits=limits) as server, server.connected() as link:
+        head = b"POST /api/v1/store/export HTTP/1.1\r\n" + HOST + b"Content-Type: application/json\r\n"
+        link.sendall(head + b"Content-Length: 2\r\n\r\n{}")
+        assert link.recv(16).startswith(b"HTTP/1.1 200")
+        assert server.post("store/stats", {})[1]["facts"] == 1_000
+        assert not received(link).endswith(b"0\r\n\r\n")
+
+
 def test_connections_beyond_the_limit_are_told_so_and_the_server_goes_on(bounded):
     links = [bounded.connected() for _ in range(60)]
     replies = [received(link) for link in links]
