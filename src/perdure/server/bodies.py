@@ -49,7 +49,18 @@ async def read_body(receive: Receive, bytes_max: int, timeout_s: float) -> bytes
 
     Raises as `read_parts`.
     """
-    parts = [part async for part in read_parts(receive, bytes_max, timeout_s)]
+    parts: list[bytes] = []
+    size, more = 0, True
+    try:
+        async with asyncio.timeout(timeout_s):
+            while more:
+                part, more = _part(await receive())
+                size += len(part)
+                if size > bytes_max:
+                    raise too_large(bytes_max)
+                parts.append(part)
+    except TimeoutError as error:
+        raise _slow(timeout_s) from error
     return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
@@ -66,22 +77,29 @@ async def read_parts(receive: Receive, bytes_max: int, timeout_s: float) -> Asyn
         Slow: the time is over.
         Gone: the connection was closed before the end.
     """
-    loop = asyncio.get_running_loop()
-    deadline, size, more = loop.time() + timeout_s, 0, True
+    deadline = asyncio.get_running_loop().time() + timeout_s
+    size, more = 0, True
     while more:
         try:
             async with asyncio.timeout_at(deadline):
-                message = await receive()
+                part, more = _part(await receive())
         except TimeoutError as error:
-            raise Slow(f"the body did not come within {timeout_s:g} s") from error
-        if message["type"] == "http.disconnect":
-            raise Gone
-        part, more = message.get("body", b""), message.get("more_body", False)
+            raise _slow(timeout_s) from error
         size += len(part)
         if size > bytes_max:
             raise too_large(bytes_max)
         if part:
             yield part
+
+
+def _part(message: MutableMapping[str, Any]) -> tuple[bytes, bool]:
+    if message["type"] == "http.disconnect":
+        raise Gone
+    return message.get("body", b""), message.get("more_body", False)
+
+
+def _slow(timeout_s: float) -> Slow:
+    return Slow(f"the body did not come within {timeout_s:g} s")
 
 
 def _is_json(data: bytes) -> bool:

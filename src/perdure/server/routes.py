@@ -79,10 +79,10 @@ def _flags(query: bytes, *names: str) -> dict[str, bool]:
     Raises:
         InvalidRequest: there is another parameter, one comes twice, or a value is neither true nor false.
     """
+    if not query:
+        return {}
     try:
-        told = parse_qsl(
-            query.decode("ascii"), keep_blank_values=True, strict_parsing=bool(query), max_num_fields=8
-        )
+        told = parse_qsl(query.decode("ascii"), keep_blank_values=True, strict_parsing=True, max_num_fields=8)
     except ValueError as error:
         raise InvalidRequest("the address's parameters are malformed", field="query") from error
     flags = dict(told)
