@@ -8,6 +8,7 @@ import httpx
 
 from perdure.contract.operations import OPERATIONS
 
+
 def requests(id_: str = "f", principal: str = "u1") -> dict[str, dict[str, Any]]:
     """Return a request for each operation that names this fact or document, and this principal where it must."""
     given: dict[str, dict[str, Any]] = {

@@ -16,7 +16,7 @@ from perdure.contract.operations import OPERATIONS, Role
 from perdure.server.app import create_app
 from perdure.server.keys import Grant, Keyring
 from perdure.server.settings import Settings
-from perdure.server.tenants import admit
+from perdure.server.tenants import OpenStore, admit
 
 NOW = 1_772_366_400_000  # 2026-03-01 12:00 UTC
 JSON = {"content-type": "application/json"}
@@ -30,13 +30,20 @@ def path_of(op: str) -> str:
 class Site:
     """A server and its keys. Use it as a context manager; one thread asks."""
 
-    def __init__(self, directory: Path, *, tenants: Iterable[str] = (), **settings: Any) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        tenants: Iterable[str] = (),
+        open_store: OpenStore | None = None,
+        **settings: Any,
+    ) -> None:
         """Serve the directory; tenants make it a root of them. Settings are those of the server.
 
         Stores draw their own secrets, as they do where nobody gives any.
         """
         self.directory, self.clock = directory, ManualClock(NOW)
-        self._tenants, self._settings = tuple(tenants), settings
+        self._tenants, self._settings, self._open_store = tuple(tenants), settings, open_store
         self._runner = asyncio.Runner()
 
     def __enter__(self) -> Site:
@@ -56,7 +63,8 @@ class Site:
 
     def start(self) -> None:
         """Make the application (anew: as after a restart)."""
-        self.app = create_app(Settings(store=self.directory, **self._settings), clock=self.clock)
+        settings = Settings(store=self.directory, **self._settings)
+        self.app = create_app(settings, clock=self.clock, open_store=self._open_store)
         # raise_app_exceptions stays on: what escapes the application is a fault.
         self._client = httpx.AsyncClient(
             transport=httpx.ASGITransport(app=self.app), base_url="http://localhost"
@@ -77,9 +85,7 @@ class Site:
         """Send a request as it is told; a key becomes the header."""
         return self._runner.run(self._send(method, path, key, told))
 
-    def call(
-        self, op: str, request: object = None, key: str | None = None, **headers: str
-    ) -> httpx.Response:
+    def call(self, op: str, request: object = None, key: str | None = None, **headers: str) -> httpx.Response:
         """Ask for an operation; headers are named with underscores."""
         return self._runner.run(self._call(op, request, key, headers))
 
@@ -129,7 +135,9 @@ class Site:
     ) -> tuple[int, dict[bytes, bytes], bytes]:
         messages = [{"type": "http.request", "body": part, "more_body": True} for part in parts]
         messages.append(
-            {"type": "http.disconnect"} if leaves else {"type": "http.request", "body": b"", "more_body": False}
+            {"type": "http.disconnect"}
+            if leaves
+            else {"type": "http.request", "body": b"", "more_body": False}
         )
         sent: list[Message] = []
 

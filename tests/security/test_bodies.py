@@ -32,20 +32,31 @@ def nothing_is_there(site: Site) -> bool:
 @pytest.mark.parametrize(
     ("body", "status"),
     [
-        (b"", 422), (b"{", 400), (b"nul", 400), (b"null", 422), (b"[]", 422), (b'"x"', 422), (b"1", 422), (b"true", 422),
-        (b"{}{}", 400), (b'{"text":"x"}x', 400), (b'{"text":"x"}\x00', 400), (b"\x00", 400), (b'{"text":"\x00"}', 400),
-        (b'\xef\xbb\xbf{"text":"x"}', 400), ('{"text":"x"}'.encode("utf-16"), 400), ('{"text":"x"}'.encode("utf-32-le"), 400),
+        (b"", 422), (b"{", 400), (b"nul", 400), (b"null", 422), (b"[]", 422), (b'"x"', 422), (b"1", 422),
+        (b"true", 422),
+        (b"{}{}", 400), (b'{"text":"x"}x', 400), (b'{"text":"x"}\x00', 400), (b"\x00", 400),
+        (b'{"text":"\x00"}', 400),
+        (b'\xef\xbb\xbf{"text":"x"}', 400), ('{"text":"x"}'.encode("utf-16"), 400),
+        ('{"text":"x"}'.encode("utf-32-le"), 400),
         (b'{"text":"\xff"}', 400), (b'{"text":"\xc0\xaf"}', 400), (b'{"text":"\xed\xa0\x80"}', 400),
         (b"{'text':'x'}", 400), (b'{"text":"x",}', 400), (b'{"text":"x"/**/}', 400), (b'{text:"x"}', 400),
         (b'{"text":"x","importance":NaN}', 400), (b'{"text":"x","importance":-Infinity}', 400),
-        (b'{"text":"x","importance":1e400}', 422), (b'{"text":"x","importance":0x1}', 400), (b'{"text":"x","importance":01}', 400),
-        (b'{"text":"x","importance":' + b"9" * 5_000 + b"}", 400), (b'{"text":"x","importance":1e99999999999}', 422),
-        (b'{"text":"x","source":{"position":9223372036854775808}}', 422), (b'{"text":"x","metadata":{"a":9007199254740993}}', 422),
-        (b'{"text":"x","text":"y"}', 422), (b'{"text":"x","metadata":{"a":1,"a":2}}', 422), (b'{"te\\u0078t":"x","text":"y"}', 422),
-        (b'{"text":"x","metadata":' + b'{"a":' * 128 + b"1" + b"}" * 129, 422), (b'{"text":' + b"[" * 100_000, 422),
-        (b'{"a":' * 50_000, 422), (b'{"text":"' + SURROGATE.encode() + b'"}', 422), (b'{"' + SURROGATE.encode() + b'":1}', 422),
-        (b'{"text":"x","source":{"' + SURROGATE.encode() + b'":1}}', 422), (b'{"text":"x","metadata":{"' + SURROGATE.encode() + b'":1}}', 422),
-        (b'{"text":{"$gt":""}}', 422), (b'{"text":"x","__proto__":{}}', 422), (b'{"text":"x","id":"\\u0000"}', 422),
+        (b'{"text":"x","importance":1e400}', 422), (b'{"text":"x","importance":0x1}', 400),
+        (b'{"text":"x","importance":01}', 400),
+        (b'{"text":"x","importance":' + b"9" * 5_000 + b"}", 400),
+        (b'{"text":"x","importance":1e99999999999}', 422),
+        (b'{"text":"x","source":{"position":9223372036854775808}}', 422),
+        (b'{"text":"x","metadata":{"a":9007199254740993}}', 422),
+        (b'{"text":"x","text":"y"}', 422), (b'{"text":"x","metadata":{"a":1,"a":2}}', 422),
+        (b'{"te\\u0078t":"x","text":"y"}', 422),
+        (b'{"text":"x","metadata":' + b'{"a":' * 128 + b"1" + b"}" * 129, 422),
+        (b'{"text":' + b"[" * 100_000, 422),
+        (b'{"a":' * 50_000, 422), (b'{"text":"' + SURROGATE.encode() + b'"}', 422),
+        (b'{"' + SURROGATE.encode() + b'":1}', 422),
+        (b'{"text":"x","source":{"' + SURROGATE.encode() + b'":1}}', 422),
+        (b'{"text":"x","metadata":{"' + SURROGATE.encode() + b'":1}}', 422),
+        (b'{"text":{"$gt":""}}', 422), (b'{"text":"x","__proto__":{}}', 422),
+        (b'{"text":"x","id":"\\u0000"}', 422),
     ],
 )  # fmt: skip
 def test_a_body_that_is_not_exactly_a_request_is_refused_whole(open_site, body, status):
@@ -57,13 +68,33 @@ def test_a_body_that_is_not_exactly_a_request_is_refused_whole(open_site, body, 
 
 def test_no_operation_takes_a_lone_surrogate_for_a_fault_wherever_it_stands(open_site):
     bodies = [f'{{"{SURROGATE}":1}}', f'{{"scope":{{"kind":"{SURROGATE}"}}}}']
-    fields = ("id", "query", "text", "subject", "cursor", "since", "principal", "keep", "order", "mode", "asOf", "profile", "at")
+    fields = (
+        "id",
+        "query",
+        "text",
+        "subject",
+        "cursor",
+        "since",
+        "principal",
+        "keep",
+        "order",
+        "mode",
+        "asOf",
+        "profile",
+        "at",
+    )
     bodies += [f'{{"{field}":"{SURROGATE}"}}' for field in fields]
-    bodies += [f'{{"ids":["{SURROGATE}"]}}', f'{{"filter":{{"{SURROGATE}":1}}}}', f'{{"query":"x","spaces":["{SURROGATE}"]}}']
+    bodies += [
+        f'{{"ids":["{SURROGATE}"]}}',
+        f'{{"filter":{{"{SURROGATE}":1}}}}',
+        f'{{"query":"x","spaces":["{SURROGATE}"]}}',
+    ]
     for op in OPERATIONS:
         kind = b"application/x-ndjson" if op == "import" else b"application/json"
         for body in bodies:
-            status = open_site.raw([PLAIN[0], (b"content-type", kind)], body.encode(), path=path_of(op).encode())[0]
+            status = open_site.raw(
+                [PLAIN[0], (b"content-type", kind)], body.encode(), path=path_of(op).encode()
+            )[0]
             assert 400 <= status < 500, (op, body)
 
 
@@ -106,7 +137,17 @@ def test_a_thousand_facts_are_a_batch_and_one_more_is_none(open_site):
 
 
 def test_limits_of_a_query_hold_at_their_edge(open_site):
-    for k, status in ((0, 422), (-1, 422), (1, 200), (100, 200), (101, 422), (10**30, 422), (1.0, 422), (True, 422), ("1", 422)):
+    for k, status in (
+        (0, 422),
+        (-1, 422),
+        (1, 200),
+        (100, 200),
+        (101, 422),
+        (10**30, 422),
+        (1.0, 422),
+        (True, 422),
+        ("1", 422),
+    ):
         for op in ("recall", "searchDocuments"):
             assert open_site.call(op, {"query": "x", "k": k}).status_code == status, (op, k)
     for size, status in ((16_384, 200), (16_385, 422)):
@@ -115,7 +156,7 @@ def test_limits_of_a_query_hold_at_their_edge(open_site):
 
 
 def test_lists_as_long_as_a_body_can_hold_are_answered_with_an_error_or_not_but_never_with_a_fault(open_site):
-    many = 100_000
+    many = 30_000
     asked = [
         ("remember", {"text": "x", "supersedes": [str(number) for number in range(many)]}),
         ("remember", {"text": "x", "embedding": [1] * many}),
@@ -143,9 +184,20 @@ def test_the_body_and_the_address_may_not_tell_one_field_twice(open_site):
 
 def test_lines_that_are_no_export_are_refused_and_leave_nothing(open_site):
     kind = (b"content-type", b"application/x-ndjson")
-    for body in (b"", b"\n", b"{}", b"null\n", b"\xff\n", b"[" * 100_000, b'{"format":"perdure-export","version":99}\n', b"x" * (1 << 20)):
+    for body in (
+        b"",
+        b"\n",
+        b"{}",
+        b"null\n",
+        b"\xff\n",
+        b"[" * 100_000,
+        b'{"format":"perdure-export","version":99}\n',
+        b"x" * (1 << 20),
+    ):
         status, _, told = open_site.raw([PLAIN[0], kind], body, path=path_of("import").encode())
         assert 400 <= status < 500, (body[:20], told)
     assert open_site.raw(PLAIN, b"{}", path=path_of("import").encode())[0] == 415
-    assert open_site.raw([PLAIN[0], kind], b'{"format":', leaves=True, path=path_of("import").encode())[0] in (0, 422)
+    assert open_site.raw([PLAIN[0], kind], b'{"format":', leaves=True, path=path_of("import").encode())[
+        0
+    ] in (0, 422)
     assert nothing_is_there(open_site)

@@ -9,7 +9,12 @@ import pytest
 from .asking import code
 from .site import Site
 
-PEOPLE = [(tenant, principal, scope) for tenant in ("a", "b") for principal in ("u1", "u2") for scope in ("", "work")]
+PEOPLE = [
+    (tenant, principal, scope)
+    for tenant in ("a", "b")
+    for principal in ("u1", "u2")
+    for scope in ("", "work")
+]
 
 
 @pytest.fixture
@@ -28,7 +33,10 @@ def left(site: Site) -> set[tuple[str, str, str]]:
     found = set()
     for tenant, principal, scope in PEOPLE:
         key = site.key(tenant, "read", principal=principal, scope=scope)
-        fact, page = site.call("get", {"id": "f"}, key).json()["fact"], site.call("getDocument", {"id": "d"}, key).json()["document"]
+        fact, page = (
+            site.call("get", {"id": "f"}, key).json()["fact"],
+            site.call("getDocument", {"id": "d"}, key).json()["document"],
+        )
         assert (fact is None) == (page is None)
         if fact is not None:
             assert fact["text"] == f"zq {tenant}-{principal}-{scope}"
@@ -47,21 +55,30 @@ def test_erasing_one_person_of_one_tenant_leaves_everybody_else_whole(peopled):
 
 
 def test_erasing_one_scope_leaves_the_person_s_other_one(peopled):
-    assert peopled.call("erase", {"principal": "u1", "scope": "work"}, peopled.key("a", "admin")).status_code == 200
+    assert (
+        peopled.call("erase", {"principal": "u1", "scope": "work"}, peopled.key("a", "admin")).status_code
+        == 200
+    )
     assert left(peopled) == set(PEOPLE) - {("a", "u1", "work")}
 
 
 def test_a_dry_run_erases_nobody(peopled):
-    assert peopled.call("erase", {"principal": "u1", "dryRun": True}, peopled.key("a", "admin")).json()["dryRun"] is True
+    assert (
+        peopled.call("erase", {"principal": "u1", "dryRun": True}, peopled.key("a", "admin")).json()["dryRun"]
+        is True
+    )
     assert left(peopled) == set(PEOPLE)
 
 
 @pytest.mark.parametrize(
     "request_",
     [
-        {}, {"principal": None}, {"scope": "work"}, {"principal": ""}, {"principal": "U1"}, {"principal": "u"}, {"principal": "u%"},
-        {"principal": "*"}, {"principal": "u1 "}, {"principal": "u1", "scope": "nothing"}, {"principal": ["u1"]}, {"user_id": "u1"},
-        {"principal": "u1", "filter": {}}, {"principal": "u1", "scope": "*"}, {"principal": "u1\u0000"}, {"all": True},
+        {}, {"principal": None}, {"scope": "work"}, {"principal": ""}, {"principal": "U1"},
+        {"principal": "u"}, {"principal": "u%"},
+        {"principal": "*"}, {"principal": "u1 "}, {"principal": "u1", "scope": "nothing"},
+        {"principal": ["u1"]}, {"user_id": "u1"},
+        {"principal": "u1", "filter": {}}, {"principal": "u1", "scope": "*"}, {"principal": "u1\u0000"},
+        {"all": True},
     ],
 )  # fmt: skip
 def test_erasing_nobody_or_somebody_unknown_erases_nobody(peopled, request_):
@@ -71,7 +88,15 @@ def test_erasing_nobody_or_somebody_unknown_erases_nobody(peopled, request_):
 
 def test_an_empty_filter_forgets_one_space_at_most_and_an_empty_scope_nothing(peopled):
     key = peopled.key("a", "admin", principal="u1", scope="")
-    for scope in ({}, {"kind": "ids", "ids": []}, {"kind": "subject", "subject": ""}, {"kind": "matching", "metadata": {}}, {"kind": "tag"}, None, []):
+    for scope in (
+        {},
+        {"kind": "ids", "ids": []},
+        {"kind": "subject", "subject": ""},
+        {"kind": "matching", "metadata": {}},
+        {"kind": "tag"},
+        None,
+        [],
+    ):
         peopled.call("forget", {"scope": scope}, key)
         assert left(peopled) == set(PEOPLE), scope
     for scope in ({"kind": "filter", "filter": {}}, {"kind": "all"}):
@@ -92,7 +117,10 @@ def test_a_key_erases_no_further_than_it_reaches(peopled):
         assert (reply.status_code, code(reply)) == (403, "forbidden")
     assert peopled.call("erase", {"principal": "u1"}, peopled.key("a", "write")).status_code == 403
     assert left(peopled) == set(PEOPLE)
-    assert peopled.call("erase", {"principal": "u1"}, peopled.key("a", "admin", principal="u1")).status_code == 200
+    assert (
+        peopled.call("erase", {"principal": "u1"}, peopled.key("a", "admin", principal="u1")).status_code
+        == 200
+    )
     assert left(peopled) == {one for one in PEOPLE if one[:2] != ("a", "u1")}
 
 

@@ -77,7 +77,11 @@ def test_a_cursor_of_others_is_refused_like_one_that_nobody_gave(shared):
     for number in range(3):
         shared.call("remember", {"id": f"m{number}", "text": f"mine {number}"}, mine)
         shared.call("putDocument", {"id": f"m{number}", "text": f"mine {number}"}, mine)
-    theirs = shared.key("a", principal="u2"), shared.key("b", principal="u1"), shared.key("a", principal="u1", scope="work")
+    theirs = (
+        shared.key("a", principal="u2"),
+        shared.key("b", principal="u1"),
+        shared.key("a", principal="u1", scope="work"),
+    )
     for op in CURSORS:
         name = "since" if op == "changes" else "cursor"
         own = shared.call(op, {"limit": 1}, mine).json()["cursor"]
@@ -93,12 +97,17 @@ def test_a_cursor_of_others_is_refused_like_one_that_nobody_gave(shared):
 
 
 @pytest.mark.parametrize("header", ["perdure-tenant", "perdure-principal", "perdure-scope"])
-def test_a_header_that_names_more_than_the_key_is_refused_alike_for_what_exists_and_what_does_not(shared, header):
+def test_a_header_that_names_more_than_the_key_is_refused_alike_for_what_exists_and_what_does_not(
+    shared, header
+):
     key = shared.key("a", "admin", principal="u1", scope="home")
     there = {"perdure-tenant": "b", "perdure-principal": "u2", "perdure-scope": "work"}[header]
     own = {"perdure-tenant": "a", "perdure-principal": "u1", "perdure-scope": "home"}[header]
     for op, request in requests().items():
-        replies = {told(shared.call(op, request, key, **{header: name})) for name in (there, "nobody", "", own.upper())}
+        replies = {
+            told(shared.call(op, request, key, **{header: name}))
+            for name in (there, "nobody", "", own.upper())
+        }
         if header == "perdure-tenant":  # an empty name is no tenant's
             replies = {one for one in replies if one[0] != 400}
         assert [(one[0], json.loads(one[2])["error"]["code"]) for one in replies] == [(403, "forbidden")]
@@ -108,12 +117,18 @@ def test_a_header_that_repeats_what_the_key_fixes_changes_nothing(shared):
     key = shared.key("a", principal="u2")
     plain = told(shared.call("list", {}, key))
     assert b"theirs alone" in plain[2]
-    assert told(shared.call("list", {}, key, perdure_tenant="a", perdure_principal="u2", perdure_scope="")) == plain
+    assert (
+        told(shared.call("list", {}, key, perdure_tenant="a", perdure_principal="u2", perdure_scope=""))
+        == plain
+    )
     assert told(shared.call("list", {}, key, perdure_principal="%752")) == plain
 
 
 def test_fields_that_name_other_spaces_are_refused_alike_for_what_exists_and_what_does_not(shared):
-    fixed, scoped = shared.key("a", "admin", principal="u1"), shared.key("a", "admin", principal="u1", scope="")
+    fixed, scoped = (
+        shared.key("a", "admin", principal="u1"),
+        shared.key("a", "admin", principal="u1", scope=""),
+    )
     for principal in ("u2", "nobody"):
         spaces = [{"principal": principal}]
         asked = [
@@ -151,7 +166,11 @@ def test_fields_of_requests_name_no_tenant_principal_or_scope_beside_the_headers
         for op in ("list", "spaces", "stats"):
             group = "memory" if op == "list" else "store"
             reply = shared.send(
-                "POST", f"/api/v1/{group}/{op}?{query}", key, headers={"content-type": "application/json"}, content=b"{}"
+                "POST",
+                f"/api/v1/{group}/{op}?{query}",
+                key,
+                headers={"content-type": "application/json"},
+                content=b"{}",
             )
             assert reply.status_code == 422
 
@@ -174,10 +193,15 @@ def test_a_tenant_s_key_reaches_no_other_tenant_by_any_operation(shared):
         reply = shared.call(op, request, key, perdure_principal="nobody")
         assert b"alone in b" not in reply.content
         assert shared.call(op, request, key, perdure_tenant="b", perdure_principal="u1").status_code == 403
-    assert shared.call("get", {"id": "theirs"}, shared.key("b", principal="u1")).json()["fact"]["text"] == "theirs alone in b"
+    assert (
+        shared.call("get", {"id": "theirs"}, shared.key("b", principal="u1")).json()["fact"]["text"]
+        == "theirs alone in b"
+    )
 
 
-def medians(first: Callable[[], object], second: Callable[[], object], times: int = 60) -> tuple[float, float]:
+def medians(
+    first: Callable[[], object], second: Callable[[], object], times: int = 60
+) -> tuple[float, float]:
     """Return the median seconds of each, asked in turns so that both meet the same noise."""
     taken: tuple[list[float], list[float]] = ([], [])
     for _ in range(times):
@@ -203,5 +227,7 @@ def test_a_wrong_key_takes_as_long_whether_or_not_there_is_one_of_its_id(site):
         site.key("a")
     known = site.key("a").rpartition("_")[0] + "_" + "0" * 64
     unknown = "pk_" + "0" * 16 + "_" + "0" * 64
-    there, absent = medians(lambda: site.call("get", {"id": "f"}, known), lambda: site.call("get", {"id": "f"}, unknown))
+    there, absent = medians(
+        lambda: site.call("get", {"id": "f"}, known), lambda: site.call("get", {"id": "f"}, unknown)
+    )
     assert max(there, absent) < 2 * min(there, absent) + 0.002

@@ -79,15 +79,24 @@ def test_one_id_from_many_at_once_is_one_fact_and_the_others_are_told(open_site)
 
 def test_of_many_who_write_a_page_at_one_version_one_wins(open_site):
     open_site.call("putDocument", {"id": "d", "text": "first"})
-    pages = [("putDocument", {"id": "d", "text": f"page {number}", "ifVersion": 1}, None) for number in range(MANY)]
+    pages = [
+        ("putDocument", {"id": "d", "text": f"page {number}", "ifVersion": 1}, None) for number in range(MANY)
+    ]
     replies = open_site.calls(*pages)
     assert sorted(reply.status_code for reply in replies) == [200] + [409] * (MANY - 1)
     assert open_site.call("getDocument", {"id": "d"}).json()["document"]["version"] == 2
 
 
 def test_an_idempotency_key_of_somebody_else_means_nothing_to_me(site):
-    mine, theirs, foreign = site.key("a", principal="u1"), site.key("a", principal="u2"), site.key("b", principal="u1")
-    told = {site.call("remember", {"text": f"fact {n}", "idempotencyKey": "k"}, key).json()["outcome"] for n, key in enumerate((mine, theirs, foreign))}
+    mine, theirs, foreign = (
+        site.key("a", principal="u1"),
+        site.key("a", principal="u2"),
+        site.key("b", principal="u1"),
+    )
+    told = {
+        site.call("remember", {"text": f"fact {n}", "idempotencyKey": "k"}, key).json()["outcome"]
+        for n, key in enumerate((mine, theirs, foreign))
+    }
     assert told == {"created"}
     assert code(site.call("remember", {"text": "another", "idempotencyKey": "k"}, mine)) == "conflict"
 
@@ -123,9 +132,13 @@ def test_a_revoked_key_is_refused_by_every_worker_from_the_next_request_on(worke
     for _ in range(5):
         made, key = keyring.create(Grant(principal="revoked"))
         told = {"authorization": f"Bearer {key}"}
-        assert {status for status, _ in together(lambda _, told=told: served.post("memory/list", {}, **told), 16)} == {200}
+        assert {
+            status for status, _ in together(lambda _, told=told: served.post("memory/list", {}, **told), 16)
+        } == {200}
         keyring.revoke(made.id)
-        assert {status for status, _ in together(lambda _, told=told: served.post("memory/list", {}, **told), 16)} == {401}
+        assert {
+            status for status, _ in together(lambda _, told=told: served.post("memory/list", {}, **told), 16)
+        } == {401}
 
 
 def test_a_key_that_is_revoked_while_many_use_it_stops_all_of_them(workers):

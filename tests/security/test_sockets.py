@@ -52,10 +52,14 @@ def statuses(data: bytes) -> list[int]:
     "framing",
     [
         b"Content-Length: 19\r\nContent-Length: 2", b"Content-Length: 2\r\nTransfer-Encoding: chunked",
-        b"Transfer-Encoding: chunked\r\nContent-Length: 19", b"Content-Length: +19", b"Content-Length: 19, 19", b"Content-Length: 0x13",
-        b"Content-Length: -1", b"Content-Length : 19", b"Content-Length: 19\r\n folded", b"Transfer-Encoding: identity, chunked, identity",
-        b"Transfer-Encoding : chunked", b"Transfer-Encoding: xchunked", b"Content-Length: 99999999999999999999999",
-        b"Content-Length: 19\r\nX: a\x00b", b"Content-Length: 19\r\nX: a\rb", b"Content-Length: 19\r\nX\x01: a", b"Content-Length: 19\r\n: a",
+        b"Transfer-Encoding: chunked\r\nContent-Length: 19", b"Content-Length: +19",
+        b"Content-Length: 19, 19", b"Content-Length: 0x13",
+        b"Content-Length: -1", b"Content-Length : 19", b"Content-Length: 19\r\n folded",
+        b"Transfer-Encoding: identity, chunked, identity",
+        b"Transfer-Encoding : chunked", b"Transfer-Encoding: xchunked",
+        b"Content-Length: 99999999999999999999999",
+        b"Content-Length: 19\r\nX: a\x00b", b"Content-Length: 19\r\nX: a\rb",
+        b"Content-Length: 19\r\nX\x01: a", b"Content-Length: 19\r\n: a",
         b"Content-Length: 19\r\nno colon", b"Content-Length:",
     ],
 )  # fmt: skip
@@ -67,9 +71,12 @@ def test_a_request_whose_end_two_readers_could_see_differently_is_carried_out_by
 @pytest.mark.parametrize(
     "line",
     [
-        b"POST /api/v1/memory/list", b"POST  /api/v1/memory/list HTTP/1.1", b"POST /api/v1/memory/list HTTP/2.0",
-        b"POST /api/v1/memory/list HTTP/1.1 x", b"P\x00ST /api/v1/memory/list HTTP/1.1", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
-        b"PRI * HTTP/2.0", b"CONNECT evil.example:80 HTTP/1.1", b"GET http://evil.example/ HTTP/1.1", b"GET /\x80\xff HTTP/1.1",
+        b"POST /api/v1/memory/list", b"POST  /api/v1/memory/list HTTP/1.1",
+        b"POST /api/v1/memory/list HTTP/2.0",
+        b"POST /api/v1/memory/list HTTP/1.1 x", b"P\x00ST /api/v1/memory/list HTTP/1.1",
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
+        b"PRI * HTTP/2.0", b"CONNECT evil.example:80 HTTP/1.1", b"GET http://evil.example/ HTTP/1.1",
+        b"GET /\x80\xff HTTP/1.1",
         b"GET /\x00 HTTP/1.1", b"GET //evil.example/%2e%2e HTTP/1.1", b"GET * HTTP/1.1", b"", b"\x00" * 100,
     ],
 )  # fmt: skip
@@ -145,7 +152,11 @@ def test_very_many_headers_are_refused_or_passed_over(server, count):
 
 
 def test_a_giant_address_and_a_giant_method_are_refused(server):
-    for line in (b"GET /" + b"a" * 200_000 + b" HTTP/1.1", b"GET /docs?" + b"a" * (5 << 20) + b" HTTP/1.1", b"G" * 100_000 + b" / HTTP/1.1"):
+    for line in (
+        b"GET /" + b"a" * 200_000 + b" HTTP/1.1",
+        b"GET /docs?" + b"a" * (5 << 20) + b" HTTP/1.1",
+        b"G" * 100_000 + b" / HTTP/1.1",
+    ):
         with server.connected() as link:
             try:
                 link.sendall(line + b"\r\nHost: localhost\r\n\r\n")
@@ -158,7 +169,8 @@ def test_a_giant_address_and_a_giant_method_are_refused(server):
 @pytest.mark.parametrize(
     "chunks",
     [
-        b"zz\r\n{}\r\n0\r\n\r\n", b"-2\r\n{}\r\n0\r\n\r\n", b"2;ext=1\r\n{}\r\nX\r\n\r\n", b"FFFFFFFFFFFFFFFFF\r\n{}\r\n0\r\n\r\n", b"2\n{}\n0\n\n",
+        b"zz\r\n{}\r\n0\r\n\r\n", b"-2\r\n{}\r\n0\r\n\r\n", b"2;ext=1\r\n{}\r\nX\r\n\r\n",
+        b"FFFFFFFFFFFFFFFFF\r\n{}\r\n0\r\n\r\n", b"2\n{}\n0\n\n",
         b"2 \r\n{}\r\n0\r\n\r\n", b"0x2\r\n{}\r\n0\r\n\r\n", b"2\r\n{}XX0\r\n\r\n",
     ],
 )  # fmt: skip
@@ -187,9 +199,15 @@ def test_one_byte_chunks_without_an_end_are_cut_at_the_limit_of_bytes_or_time(se
 def test_what_follows_a_refused_body_on_its_connection_is_not_a_request(server):
     for headers in (b"Content-Encoding: gzip\r\nContent-Length: %d\r\n\r\n", b"Content-Length: %d\r\n\r\n"):
         inner = write_of(b"Content-Length: 19")
-        head = HEAD.replace(b"application/json", b"text/plain") % b"list" if b"gzip" not in headers else HEAD % b"list"
+        head = (
+            HEAD.replace(b"application/json", b"text/plain") % b"list"
+            if b"gzip" not in headers
+            else HEAD % b"list"
+        )
         with server.connected() as link:
-            link.sendall(head + headers % len(inner) + inner + LIST.replace(b"Host:", b"Connection: close\r\nHost:"))
+            link.sendall(
+                head + headers % len(inner) + inner + LIST.replace(b"Host:", b"Connection: close\r\nHost:")
+            )
             back = statuses(received(link))
         assert back in ([415], [415, 200])
 
@@ -198,7 +216,11 @@ def test_requests_in_a_row_on_one_connection_are_answered_in_their_order(server)
     other = LIST.replace(b"Host:", b"X-Request-Id: %d\r\nHost:")
     last = LIST.replace(b"Host:", b"X-Request-Id: 49\r\nConnection: close\r\nHost:")
     back = server.send(b"".join(other % number for number in range(49)) + last)
-    ids = [int(line.partition(b":")[2]) for line in back.lower().split(b"\r\n") if line.startswith(b"x-request-id:")]
+    ids = [
+        int(line.partition(b":")[2])
+        for line in back.lower().split(b"\r\n")
+        if line.startswith(b"x-request-id:")
+    ]
     assert ids == list(range(50))
 
 
@@ -213,14 +235,22 @@ def test_a_reply_that_nobody_reads_keeps_nobody_else_waiting(server):
 def test_an_import_whose_lines_stop_coming_keeps_no_writer_waiting(tmp_path):
     with running(tmp_path / "store") as served:
         served.post("memory/remember", {"text": "one", "id": "f"})
-        head = HEAD.replace(b"application/json", b"application/x-ndjson").replace(b"memory", b"store") % b"import"
-        exported = served.send(HEAD.replace(b"memory", b"store") % b"export" + b"Connection: close\r\nContent-Length: 2\r\n\r\n{}")
+        head = (
+            HEAD.replace(b"application/json", b"application/x-ndjson").replace(b"memory", b"store")
+            % b"import"
+        )
+        exported = served.send(
+            HEAD.replace(b"memory", b"store") % b"export"
+            + b"Connection: close\r\nContent-Length: 2\r\n\r\n{}"
+        )
         lines = [line for line in exported.split(b"\n") if line.startswith(b"{")]
         with served.connected() as link:
             link.sendall(head + b"Content-Length: 100000\r\n\r\n" + b"\n".join(lines[:3]) + b"\n")
             began = time.monotonic()
             for number in range(3):
-                assert served.post("memory/remember", {"text": f"more {number}", "id": f"m{number}"})[0] == 200
+                assert (
+                    served.post("memory/remember", {"text": f"more {number}", "id": f"m{number}"})[0] == 200
+                )
             assert time.monotonic() - began < 10
         assert served.post("memory/list", {})[1]["total"] == 4
         assert json.loads(lines[0])["format"]

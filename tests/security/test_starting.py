@@ -18,7 +18,7 @@ from perdure.server.settings import Settings
 from .asking import code
 from .site import Site
 
-FOREIGN = ["0.0.0.0", "::", "192.0.2.1", "example.com", "127.1", "0", "localhost.", "::ffff:192.0.2.1"]  # noqa: S104
+FOREIGN = ["0.0.0.0", "::", "192.0.2.1", "example.com", "127.1", "0", "localhost.", "::ffff:192.0.2.1"]
 
 
 @pytest.mark.parametrize("host", FOREIGN)
@@ -40,9 +40,11 @@ def test_no_auth_is_refused_where_there_are_keys_wherever_the_server_listens(tmp
 
 def test_the_command_refuses_no_auth_for_other_machines_with_one_line_and_exit_code_2(tmp_path):
     command = [sys.executable, "-c", "from perdure.cli.main import main; main()"]
-    told = ["serve", "--store", str(tmp_path / "store"), "--no-auth", "--host", "0.0.0.0", "--port", "0"]  # noqa: S104
+    told = ["serve", "--store", str(tmp_path / "store"), "--no-auth", "--host", "0.0.0.0", "--port", "0"]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    ended = subprocess.run([*command, *told], capture_output=True, text=True, timeout=60, env=environment, check=False)
+    ended = subprocess.run(
+        [*command, *told], capture_output=True, text=True, timeout=60, env=environment, check=False
+    )
     assert ended.returncode == 2
     assert "keys create" in ended.stderr
     assert "Traceback" not in ended.stderr
@@ -129,7 +131,14 @@ def test_a_file_of_keys_that_is_taken_away_or_spoilt_lets_nobody_in(tmp_path):
         site.restart()  # with keys now, so without a token that counts
         path = site.directory / "keys.json"
         content = path.read_bytes()
-        for spoilt in (b"", b"{}", content[:-20], content.replace(b'"write"', b'"admin "'), b"\x00" * 100, content * 2):
+        for spoilt in (
+            b"",
+            b"{}",
+            content[:-20],
+            content.replace(b'"write"', b'"admin "'),
+            b"\x00" * 100,
+            content * 2,
+        ):
             path.write_bytes(spoilt)
             assert site.call("list", {}, key).status_code in (401, 503), spoilt[:20]
         path.unlink()
