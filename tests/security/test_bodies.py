@@ -156,7 +156,7 @@ def test_limits_of_a_query_hold_at_their_edge(open_site):
 
 
 def test_lists_as_long_as_a_body_can_hold_are_answered_with_an_error_or_not_but_never_with_a_fault(open_site):
-    many = 30_000
+    many = 40_000
     asked = [
         ("remember", {"text": "x", "supersedes": [str(number) for number in range(many)]}),
         ("remember", {"text": "x", "embedding": [1] * many}),
