@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any
+from weakref import WeakValueDictionary
 
 from perdure.base.clock import Clock, SystemClock, checked_now
 from perdure.documents.documents import Documents
@@ -40,6 +42,7 @@ from perdure.transfer.sources import Source
 
 MEMORY_BYTES_DEFAULT = 1 << 30
 MEMORY_BYTES_MAX = 1 << 50  # more than any machine has
+MEMORIES_KEPT = 256  # handles, of about a kilobyte each
 HEALTH_TIMEOUT_S = 0.25  # longer than a writer of a healthy store keeps its turn
 
 
@@ -99,6 +102,9 @@ class Store:
         self.log, self.clock = log, clock
         self._config, self._kept = config, KeptConfig(log)
         self._registry = Registry(log, clock, memory_bytes)
+        # Whoever asks for a memory once more, as a server does with each request, gets the one that was made.
+        self._made: WeakValueDictionary[Namespace, Memory] = WeakValueDictionary()
+        self._recent: deque[Memory] = deque(maxlen=MEMORIES_KEPT)  # they live on without a handle
         self._closed = False
         self._closing = threading.Lock()
 
@@ -389,6 +395,7 @@ class Store:
         now = checked_now(self.clock)
         removed, erased = erase_spaces(self.log, name.principal, wanted, now)
         self._registry.forget(erased)
+        self._recent.clear()  # whose handles would keep in memory what is erased
         pending, purged, certificate = conclude(
             self.log, "erase", removed, now, purge=True, progress=progress
         )
@@ -443,6 +450,7 @@ class Store:
             if self._closed:
                 return
             self._closed = True
+            self._recent.clear()
             try:
                 self._registry.save_all()
             finally:
@@ -463,21 +471,28 @@ class Store:
         self._check_open()
         chosen, is_kept = self._chosen(config)
         space = self._registry.space(namespace, _settings(chosen))
+        made = self._made.get(namespace)
+        if made is not None and on_close is None and made.is_of(space, chosen):
+            return made
         if not is_kept:  # one for all spaces asks nothing of those that were there before
-            space.check_settings(_settings(chosen), _settings(MemoryConfig()))
+            space.check_settings(_settings(chosen), _settings(_USUAL))
 
         def find_space(other: Namespace) -> Space:
             self._check_open()
             return self._registry.space(other, _settings(chosen))
 
-        return Memory(space, chosen, on_close=on_close, find_space=find_space)
+        memory = Memory(space, chosen, on_close=on_close, find_space=find_space)
+        if on_close is None:
+            self._made[namespace] = memory
+            self._recent.append(memory)
+        return memory
 
     def _chosen(self, config: MemoryConfig | None) -> tuple[MemoryConfig, bool]:
         """Return the configuration to use where this one is asked for, and whether the store keeps it."""
         told = self._config if config is None else _checked_config(config)
         kept = self._kept.find()
         if kept is None:
-            return told or MemoryConfig(), False
+            return told or _USUAL, False
         if told is not None:
             refuse_other(told, kept)
         return told or kept, True
@@ -505,6 +520,9 @@ def _may_take(directory: Path) -> bool:
 def _settings(config: MemoryConfig) -> Settings:
     get_profile(config.profile)
     return Settings(config.profile, config.k1, config.b)
+
+
+_USUAL = MemoryConfig()
 
 
 def _writable_config(config: MemoryConfig | None) -> MemoryConfig:

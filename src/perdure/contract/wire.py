@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from enum import Enum
 from typing import Any, TypeVar
 
@@ -44,6 +44,7 @@ from perdure.model.trace import Diff, Difference, Trace
 
 JsonObject = dict[str, Any]
 T = TypeVar("T")
+_EPOCH, _MILLISECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(milliseconds=1)
 
 
 def fact_object(fact: Fact) -> JsonObject:
@@ -446,7 +447,11 @@ def error_object(error: PerdureError) -> JsonObject:
 
 
 def _millis(moment: datetime | None) -> int | None:
-    return None if moment is None else to_millis(moment, field="time")
+    if moment is None:
+        return None
+    if type(moment) is datetime and moment.tzinfo is UTC:  # ours are, and a reply of ten facts has forty of them
+        return (moment - _EPOCH) // _MILLISECOND
+    return to_millis(moment, field="time")
 
 
 def _plain(value: Any) -> Any:
