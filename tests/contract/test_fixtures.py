@@ -60,15 +60,23 @@ def test_the_engine_gives_the_reply_of_the_fixture(case):
         assert alike(asked(store, case), case["reply"])
 
 
+def changes_nothing(case):
+    """Whether a case can be asked of a store that others are asked of too."""
+    return "error" in case["reply"] or OPERATIONS[case["op"]].role == "read"
+
+
 @pytest.mark.slow
+@pytest.mark.parametrize("kind", ["empty", "full"])
 @pytest.mark.parametrize("backend", ["sqlite", "journal"])
-def test_every_backend_gives_the_same_replies(tmp_path, backend):
+def test_every_backend_gives_the_same_replies(tmp_path, backend, kind):
     wrong = []
-    for place, case in enumerate(ALL):
-        with (
-            open_store(case["store"]) as here,
-            open_store(case["store"], tmp_path / str(place), backend=backend) as there,
-        ):
+    mine = [case for case in ALL if case["store"] == kind]
+    with open_store(kind) as here, open_store(kind, tmp_path / "shared", backend=backend) as there:
+        for case in filter(changes_nothing, mine):
+            if msgspec.json.encode(asked(here, case)) != msgspec.json.encode(asked(there, case)):
+                wrong.append(case["name"])
+    for place, case in enumerate(case for case in mine if not changes_nothing(case)):
+        with open_store(kind) as here, open_store(kind, tmp_path / str(place), backend=backend) as there:
             if msgspec.json.encode(asked(here, case)) != msgspec.json.encode(asked(there, case)):
                 wrong.append(case["name"])
     assert wrong == []
