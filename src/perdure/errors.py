@@ -11,7 +11,7 @@ PerdureError
 ├── StorageFull         the disk is full
 ├── WrongKey            the store cannot be opened with this key
 ├── Corrupt             stored bytes are not what was written
-├── InvalidJson         (over a wire) the body is no JSON, holds a key twice or is nested too deeply
+├── InvalidJson         (over a wire) the body is no JSON
 ├── InvalidTenant       (over a wire) the tenant's name is malformed
 ├── Unauthorized        (over a wire) there is no key, or none that is known
 ├── Forbidden           (over a wire) the key does not go as far as the request
@@ -137,7 +137,7 @@ class Corrupt(PerdureError):
 
 
 class InvalidJson(PerdureError):
-    """The body is no JSON, holds a key twice or a number that JSON does not have, or is nested too deeply."""
+    """The body is no JSON: it is malformed, or has a number that JSON does not have."""
 
     code = "invalid_json"
     status = 400

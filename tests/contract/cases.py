@@ -206,6 +206,9 @@ MALFORMED: list[tuple[str, Request]] = [
     ("forget", {}),
     ("forget", {"scope": {"kind": "all"}, "dryRun": "false"}),
     ("forget", {"scope": {"kind": "all"}, "soft": True, "purge": True}),
+    *((op, {**rest, "ids": ["paris"] * 1_001}) for op, rest in (
+        ("restore", {}), ("recordUse", {}), ("unblock", {}), ("merge", {"keep": "berlin"}))),
+    ("forget", {"scope": {"kind": "ids", "ids": ["paris"] * 1_001}}),
     ("restore", {"ids": "secret"}),
     ("unblock", {}),
     ("applyForgetting", {"dryRun": "no"}),

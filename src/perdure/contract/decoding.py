@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import msgspec
 
+from perdure.base.text import shown_number
 from perdure.contract.limits import SurfaceLimits
 from perdure.contract.operations import OPERATIONS, Operation
-from perdure.contract.requests import Asking, RememberMany, Request, SearchDocuments
+from perdure.contract.requests import Asking, Forget, IdsScope, Request, SearchDocuments
 from perdure.errors import InvalidRequest, NotFound
 
 SHOWN_MAX = 64  # characters of a name that is not ours
@@ -68,19 +70,34 @@ def check_limits(request: Request, limits: SurfaceLimits) -> None:
     """Raise InvalidRequest where a request is outside a limit of its surface that is stricter than the engine's."""
     if isinstance(request, Asking | SearchDocuments):
         if request.k is not None and request.k > limits.k_max:
-            raise InvalidRequest(f"k must be 1 to {limits.k_max} here, got {request.k}"[:200], field="k")
+            raise InvalidRequest(
+                f"k must be 1 to {limits.k_max} here, got {shown_number(request.k)}", field="k"
+            )
         size = len(request.query.encode("utf-8", "surrogatepass"))
         if size > limits.query_bytes_max:
             raise InvalidRequest(
                 f"query takes {size} bytes, more than the {limits.query_bytes_max} that are taken here",
                 field="query",
             )
-    if isinstance(request, RememberMany) and len(request.facts) > limits.batch_max:
-        raise InvalidRequest(
-            f"facts has {len(request.facts)} members, more than the {limits.batch_max} that are taken here; send "
-            "several batches",
-            field="facts",
-        )
+    for name, members in _lists(request):
+        if len(members) > limits.batch_max:
+            raise InvalidRequest(
+                f"{name} has {len(members)} members, more than the {limits.batch_max} that are taken here; send "
+                "several requests",
+                field=name,
+            )
+
+
+def _lists(request: Request) -> Iterator[tuple[str, list[Any]]]:
+    """Yield the lists of a request whose members are each looked up or stored."""
+    if isinstance(request, Forget):
+        if isinstance(request.scope, IdsScope):
+            yield "scope.ids", request.scope.ids
+        return
+    for name in ("facts", "ids", "texts"):
+        members = getattr(request, name, None)
+        if members is not None:
+            yield name, members
 
 
 def _told(message: str, operation: Operation, kind: type[Request]) -> InvalidRequest:

@@ -47,14 +47,17 @@ LINKS: Mapping[str, Mapping[str, Any]] = {
 
 # Bodies that fit the schema and are refused all the same (a blank query, an unknown filter operator) are 422 too.
 STATUSES: Mapping[str, str] = {
-    "400": "the body is no JSON, holds a key twice or is nested too deeply; or a tenant's name is malformed",
+    "400": "the body is no JSON, or the tenant's name is malformed",
     "401": "no key, or one that is not known",
     "403": "the key does not go as far as the request",
     "404": "there is no such fact, document or operation",
+    "405": "the address takes another method",
+    "408": "the body came too slowly",
     "409": "the store holds something else under that id, key or version, or a cursor is out of date",
     "413": "the body is longer than is taken",
     "415": "the body is not application/json, or is compressed",
-    "422": "the request is malformed or outside a limit; nothing was stored",
+    "422": "the request is malformed, holds a key twice, is nested too deeply or is outside a limit; nothing was stored",
+    "431": "the headers are too long",
     "500": "a fault of the server, or the store is damaged",
     "503": "the server or the store is busy; a retry is safe",
     "507": "the disk is full; nothing was changed",

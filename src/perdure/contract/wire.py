@@ -451,7 +451,9 @@ def error_object(error: PerdureError) -> JsonObject:
 def _millis(moment: datetime | None) -> int | None:
     if moment is None:
         return None
-    if type(moment) is datetime and moment.tzinfo is UTC:  # ours are, and a reply of ten facts has forty of them
+    if (
+        type(moment) is datetime and moment.tzinfo is UTC
+    ):  # ours are, and a reply of ten facts has forty of them
         return (moment - _EPOCH) // _MILLISECOND
     return to_millis(moment, field="time")
 
