@@ -11,7 +11,8 @@ import pytest
 
 from contract.cases import FIXTURES, cases
 from contract.stores import caller_of, open_store
-from perdure import MemoryConfig, PerdureError
+from perdure import InvalidRequest, MemoryConfig, PerdureError
+from perdure.contract.limits import HTTP
 from perdure.contract.operations import OPERATIONS
 from perdure.contract.replies import ErrorReply
 from perdure.contract.wire import error_object
@@ -111,3 +112,11 @@ def test_a_configuration_does_not_change_what_is_malformed():
             with pytest.raises(PerdureError) as caught:
                 caller_of(store, config=config).call(case["op"], case["request"])
             assert error_object(caught.value) == case["reply"]
+
+
+@pytest.mark.parametrize("k", [-1, 0, HTTP.k_max + 1])
+@pytest.mark.parametrize("op", ["recall", "trace", "searchDocuments"])
+def test_a_k_below_or_above_the_range_is_told_the_same_range(op, k):
+    with open_store("empty") as store, pytest.raises(InvalidRequest) as raised:
+        caller_of(store).call(op, {"query": "tea", "k": k})
+    assert raised.value.message == f"k must be 1 to {HTTP.k_max} here, got {k}"

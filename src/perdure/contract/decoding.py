@@ -67,9 +67,10 @@ def decode_request(operation: Operation, plain: object) -> Request:
 
 
 def check_limits(request: Request, limits: SurfaceLimits) -> None:
-    """Raise InvalidRequest where a request is outside a limit of its surface that is stricter than the engine's."""
+    """Raise InvalidRequest where a request is outside a limit of its surface, which may be stricter than the engine's."""
     if isinstance(request, Asking | SearchDocuments):
-        if request.k is not None and request.k > limits.k_max:
+        # Both ends, or the engine would tell another range where k is below it.
+        if request.k is not None and not 1 <= request.k <= limits.k_max:
             raise InvalidRequest(
                 f"k must be 1 to {limits.k_max} here, got {shown_number(request.k)}", field="k"
             )
