@@ -77,7 +77,7 @@ def put(  # noqa: PLR0913 - one parameter per option
       perdure documents put note "Call Ines" --if-version 1
     """
     wanted, noted = o.whole(if_version, "if_version"), o.json_object(metadata, "metadata")
-    vector, words = o.embedding(embedding_file), o.text_of(text)
+    vector, words = o.embedding(embedding_file, units=True), o.text_of(text)
     with session.documents(writes=True) as documents:
         reply = documents.put(
             id_,

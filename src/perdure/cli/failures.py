@@ -96,7 +96,9 @@ def _object(error: PerdureError) -> dict[str, Any]:
 
 def _usage_error(error: Any) -> PerdureError:
     message = " ".join(error.format_message().split())
-    return InvalidRequest(message, field=getattr(getattr(error, "param", None), "name", None))
+    unknown = getattr(error, "option_name", None)  # as it was typed; there is no parameter of that name
+    name = getattr(getattr(error, "param", None), "name", None) or unknown
+    return InvalidRequest(message, field=name and name.strip("-_").replace("-", "_"))
 
 
 def _about_file(error: OSError) -> str:

@@ -15,7 +15,9 @@ from perdure.contract import limits
 from perdure.errors import InvalidRequest
 
 TIME = "TIME"
-_MILLISECONDS = re.compile(r"[+-]?\d{1,16}", re.ASCII)
+_MILLISECONDS = re.compile(
+    r"[+-]?\d{1,32}", re.ASCII
+)  # more than any moment has, so that a wrong one is shown
 
 KINDS = ("episodic", "semantic", "procedural", "working")
 HISTORIES = ("current", "all", "historical")
@@ -394,8 +396,23 @@ def weights(lexical: str | None, semantic: str | None) -> dict[str, float] | Non
     return {name: weight for name, weight in told.items() if weight is not None} or None
 
 
-def embedding(path: str | None) -> list[float] | None:
+def source_object(told: str | None) -> dict[str, Any] | None:
+    """Return the source that a JSON option describes.
+
+    Raises:
+        InvalidRequest: it is no source; what is wrong in it is named by its path.
+    """
+    value = json_object(told, "source")
+    if value is not None:
+        _judge("remember", {"text": "", "source": value})
+    return value
+
+
+def embedding(path: str | None, *, units: bool = False) -> list[float] | None:
     """Return the vector in a file.
+
+    Args:
+        units: it may also be an array of vectors, one for each unit of a document.
 
     Raises:
         InvalidRequest: the file cannot be read or holds something else than an array of numbers in JSON.
@@ -412,7 +429,18 @@ def embedding(path: str | None) -> list[float] | None:
         ) from error
     if not isinstance(value, list):
         raise InvalidRequest("embedding_file must hold an array of numbers in JSON", field="embedding_file")
+    if units:
+        _judge("putDocument", {"id": "", "text": "", "embedding": value})
+    else:
+        _judge("remember", {"text": "", "embedding": value})
     return value
+
+
+def _judge(operation: str, request: dict[str, Any]) -> None:
+    """Refuse a request of a wrong shape as every other surface does."""
+    from perdure.contract.decoding import decode_request, operation_of  # noqa: PLC0415 - help must not wait for it
+
+    decode_request(operation_of(operation), request)
 
 
 def recall_options(told: Mapping[str, Any]) -> dict[str, Any]:

@@ -77,12 +77,16 @@ def reindex(
 
     # Without the configuration: what it says of these settings may be what the memory does not have yet.
     with session.store(configured=False) as store:
-        if checked_namespace(session.principal, session.scope) not in store.spaces():
+        absent = checked_namespace(session.principal, session.scope) not in store.spaces()
+        config = _without_settings(session.config, store)
+        memory = store.memory(session.principal, session.scope, config=config)
+        if absent:
+            if not embeddings:
+                # Where nothing is, nothing is rewritten; wrong settings are the fault all the same.
+                memory.reindex(profile=profile, embeddings=False, progress=None, **weights)
             raise Failed(
                 "there is no memory of that name, so there is nothing to reindex; perdure spaces shows the names"
             )
-        config = _without_settings(session.config, store)
-        memory = store.memory(session.principal, session.scope, config=config)
         with progress_bar("reindexing") as progress:
             done = memory.reindex(profile=profile, embeddings=embeddings, progress=progress, **weights)
     if session.as_json:

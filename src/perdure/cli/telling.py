@@ -104,7 +104,7 @@ def remember(  # noqa: PLR0913 - one parameter per option
         "kind": kind,
         "importance": o.real(importance, "importance"),
         "pinned": pinned,
-        "source": o.json_object(source, "source"),
+        "source": o.source_object(source),
         "reassert": reassert,
         "embedding": o.embedding(embedding_file),
         "idempotency_key": idempotency_key,
@@ -169,7 +169,7 @@ def correct(  # noqa: PLR0913 - one parameter per option
         "kind": kind,
         "importance": o.real(importance, "importance"),
         "pinned": pinned,
-        "source": o.json_object(source, "source"),
+        "source": o.source_object(source),
     }
     changes = _changes(given, clear or [])
     words, vector = o.text_of(new_text), o.embedding(embedding_file)
@@ -266,13 +266,15 @@ def annotate(  # noqa: PLR0913 - one parameter per option
 def _changes(given: dict[str, Any], clear: list[str]) -> dict[str, Any]:
     """Return the fields to change; a cleared one is None."""
     changes = {name: value for name, value in given.items() if value is not None}
-    for told in clear:
+    for place, told in enumerate(clear):
         name = told.replace("-", "_")
         if name not in CLEARABLE or name not in given:
             allowed = ", ".join(field for field in CLEARABLE if field in given)
-            raise InvalidRequest(f"--clear takes one of {allowed}, got {told[:32]!r}", field="clear")
+            raise InvalidRequest(
+                f"--clear takes one of {allowed}, got {told[:32]!r}", field=f"clear[{place}]"
+            )
         if name in changes:
-            raise InvalidRequest(f"{name} is given and cleared; do one of them", field=name)
+            raise InvalidRequest(f"{name} is both given and cleared; do one of the two", field=name)
         changes[name] = None
     return changes
 
