@@ -17,7 +17,7 @@ RESOURCES: tuple[JsonObject, ...] = (
     {
         "uri": SPACES,
         "name": "spaces",
-        "description": "The memories of the same principal that hold something.",
+        "description": "The memories that hold something, of those of the served principal that this caller may reach.",
         "mimeType": TEXT,
     },
 )

@@ -24,7 +24,7 @@ def checked_query(query: str, *, blank: bool = False) -> str:
             f"query takes {size} bytes; at most {limits.QUERY_BYTES_MAX} are allowed", field="query"
         )
     if not blank and is_blank(query):
-        raise InvalidRequest("query is blank; use list() to enumerate facts", field="query")
+        raise InvalidRequest("query is blank; to see facts without one, list them", field="query")
     return query
 
 

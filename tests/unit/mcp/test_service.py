@@ -122,6 +122,42 @@ def test_an_error_is_a_result_with_the_one_shape_of_errors(client):
     assert result["content"][0]["text"].startswith("invalid_request: k must be a whole number")
 
 
+@pytest.mark.parametrize(
+    ("tool", "arguments", "field"),
+    [
+        ("remember", {"text": "x", "valid_from": "no time"}, "valid_from"),
+        ("remember", {"facts": [{"text": "x", "event_time": []}]}, "facts[0].event_time"),
+        ("correct", {"new_text": 5, "id": "x"}, "new_text"),
+        ("recall", {"query": "x", "min_score": [1]}, "min_score"),
+    ],
+)
+def test_an_error_names_an_argument_as_it_was_sent(client, tool, arguments, field):
+    error = client.error(tool, **arguments)
+    assert error["field"] == field
+    assert error["message"].startswith(field)
+    assert error["message"] in client.text(tool, **arguments)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("ids", "x" * 2_000),
+        ("ingested_before", "no time"),
+        ("event_before", "no time"),
+        ("filter", {"$or": 1}),
+    ],
+)
+def test_an_error_of_what_to_forget_names_the_argument_and_not_a_scope(client, name, value):
+    error = client.error("forget", **{name: value})
+    assert error["field"].startswith(name)
+    assert "scope" not in error["message"]
+
+
+def test_a_blank_query_is_told_in_words_that_name_no_tool_that_is_not_there(client):
+    message = client.error("recall", query=" ")["message"]
+    assert message == "query is blank; to see facts without one, list them"
+
+
 def test_an_unknown_tool_is_no_result(client):
     with pytest.raises(NotFound):
         client.result("drop_everything")

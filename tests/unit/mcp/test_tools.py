@@ -123,6 +123,16 @@ def test_the_instructions_tell_the_profile_the_limits_and_that_the_space_is_fixe
     for words in ("temporal-memory-v1", "tools default", "as_of", "known_at", "fixed by the server", "k 100"):
         assert words in text
     assert "reads only" in Service(Settings(read_only=True)).instructions()
+
+
+@pytest.mark.parametrize("profile", ["default", "all"])
+@pytest.mark.parametrize("how", [{}, {"read_only": True}, {"may_forget": False}])
+def test_the_instructions_name_the_tools_that_are_offered(profile, how):
+    text = Service(Settings(profile, **how)).instructions()
+    assert f"tools {profile}: {', '.join(names(profile, **how))}. This server" in text
+
+
+def test_the_instructions_say_what_a_server_spares():
     assert "erases nothing" in Service(Settings(may_forget=False)).instructions()
 
 
