@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from perdure.server.tenants import find_directory
+
 from .site import JSON, Site
 
 ACCEPTED = {**JSON, "accept": "application/json, text/event-stream"}
@@ -115,6 +117,25 @@ def test_a_key_that_fixes_no_principal_needs_the_header(site):
     key = site.key("a")
     assert ask(site, key, "tools/list").status_code == 422
     assert ask(site, key, "tools/list", perdure_principal="u1").status_code == 200
+
+
+def test_a_tool_that_only_reads_makes_no_store_and_one_that_writes_does(site):
+    key = site.key("new", principal="u1")
+    place = find_directory(site.directory, "new")
+    assert place is not None
+    reads = {
+        "recall": {"query": "x"},
+        "list_facts": {},
+        "memory_status": {},
+        "explain": {"query": "x", "id": "x"},
+    }
+    for name, arguments in reads.items():
+        assert "code" not in use(site, key, name, arguments)
+        assert list(place.glob("*")) == [], name
+    ask(site, key, "tools/call", {"name": "no such tool", "arguments": {}})
+    assert list(place.glob("*")) == []
+    use(site, key, "remember", {"text": "x"})
+    assert list(place.glob("*")) != []
 
 
 @pytest.mark.parametrize("method", ["GET", "DELETE", "PUT", "OPTIONS", "HEAD"])

@@ -10,6 +10,7 @@ from typing import Any
 
 from perdure.contract.operations import OPERATIONS, Operation
 from perdure.contract.wire import JsonObject
+from perdure.mcp.catalogue import TOOLS, Tool
 from perdure.server.access import place, read_headers
 from perdure.server.asked import Asked
 from perdure.server.bodies import Receive, decode_body, read_body
@@ -66,7 +67,7 @@ class McpMount:
 
 
 def _operation_like(message: dict[str, Any]) -> Operation:
-    """Return an operation that needs as much of a store as the message may: one that reads never makes it.
+    """Return an operation that needs as much of a store as the message does: what only reads never makes one.
 
     Raises:
         Malformed: this is no message of JSON-RPC. The SDK would say so too, and repeat what is in it.
@@ -80,7 +81,12 @@ def _operation_like(message: dict[str, Any]) -> Operation:
         or isinstance(id_, bool)
     ):
         raise Malformed("the body must be a request or a notification of JSON-RPC 2.0", field="body")
-    return OPERATIONS["remember" if method == CALLS else "get"]
+    tool = None if method != CALLS or params is None else _tool_of(params.get("name"))
+    return OPERATIONS["get" if tool is None else tool.operation]
+
+
+def _tool_of(name: object) -> Tool | None:
+    return next((tool for tool in TOOLS if tool.name == name), None)
 
 
 def _guarded(send: Send, asked: Asked) -> Send:
