@@ -44,7 +44,7 @@ class Authenticator:
         token_path: Path | None = None,
         anyone: bool = False,
     ) -> None:
-        """Take keys, or a token beside or in place of them; `anyone` asks for neither."""
+        """Take keys, and a token that counts as long as there are none; `anyone` asks for neither."""
         self.token_path, self.anyone = token_path, anyone
         self._keyring = keyring
         self._token = None if token is None else digest_of(token)
@@ -70,11 +70,12 @@ class Authenticator:
             self._keyring.close()
 
     def _access(self, told: str) -> Access | None:
-        if self._token is not None and hmac.compare_digest(digest_of(told), self._token):
-            return ANYONE
+        has_token = self._token is not None and hmac.compare_digest(digest_of(told), self._token)
         if self._keyring is None:
-            return None
+            return ANYONE if has_token else None
         try:
+            if has_token:  # a revoked key is one too: else revoking the last would open the server again
+                return None if self._keyring.all_keys() else ANYONE
             key = self._keyring.find(told)
         except PerdureError as error:
             log.error("the keys cannot be read, so that no key is taken: %s", error.message)
@@ -86,8 +87,8 @@ def open_authenticator(directory: Path | None, binding: Binding, clock: Clock | 
     """Return how a server that listens there tells who is asking.
 
     With keys, each request needs one. Without any, the server is for this machine alone, and its requests need
-    the token in `token_path`; or nothing, where it was told so. Keys that are made later count at once, and the
-    token goes on counting until the server ends.
+    the token in `token_path`; or nothing, where it was told so. Keys that are made later count at once, and from the
+    first one on the token is refused.
 
     Args:
         directory: of the store or the root of tenants, made where it is absent; None for an ephemeral store.

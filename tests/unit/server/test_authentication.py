@@ -103,6 +103,30 @@ def test_a_key_that_is_made_while_the_server_runs_counts_at_once(keyring, let):
     assert judge.access([f"Bearer {told}"]).key_id
 
 
+def test_from_the_first_key_on_the_token_of_a_running_server_is_refused(keyring, let):
+    judge = let()
+    token = judge.token_path.read_text().strip()
+    assert judge.access([f"Bearer {token}"]) == ANYONE
+    key, told = keyring.create(Grant())
+    for _ in range(2):
+        with pytest.raises(Unauthorized) as refused:
+            judge.access([f"Bearer {token}"])
+        with pytest.raises(Unauthorized) as unknown:
+            judge.access(["Bearer unknown"])
+        assert refused.value.message == unknown.value.message
+        keyring.revoke(key.id)  # the last key's end does not bring the token back
+    assert told not in refused.value.message
+
+
+def test_the_token_lets_nobody_in_while_the_keys_cannot_be_read(let, tmp_path):
+    judge = let()
+    token = judge.token_path.read_text().strip()
+    (tmp_path / "keys.json").write_text("{")
+    (tmp_path / "keys.json").chmod(0o600)
+    with pytest.raises(Unavailable):
+        judge.access([f"Bearer {token}"])
+
+
 def test_revoking_every_key_lets_nobody_in(keyring, let):
     key, told = keyring.create(Grant())
     keyring.revoke(key.id)
