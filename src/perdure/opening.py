@@ -54,12 +54,6 @@ def open_log(path: object, opening: Opening) -> Log:
     from perdure.log.journal import JournalLog  # noqa: PLC0415
 
     directory = Path(str(path))
-    if (directory / ROOT_MARK).exists():
-        raise InvalidRequest(
-            "this folder holds the stores of many tenants and is no store itself: name one of those below it, in "
-            "tenants, or serve it",
-            field="path",
-        )
     found = find_backend(directory, opening.backend)
     backend = opening.backend or found or "sqlite"
     if found not in (None, backend):
@@ -92,11 +86,18 @@ def find_backend(directory: Path, told: Backend | None = None) -> Backend | None
 
     Raises:
         Corrupt: files of both lie there, and it was not told which of them is meant.
+        InvalidRequest: it is the root of many tenants' stores.
     """
     try:
-        found = traces(directory)
+        found, is_root = traces(directory), (directory / ROOT_MARK).exists()
     except (OSError, ValueError):  # no directory, or none that can be read: the backend says what is wrong
         return None
+    if is_root:
+        raise InvalidRequest(
+            "this folder holds the stores of many tenants and is no store itself: name one of those below it, in "
+            "tenants, or serve it",
+            field="path",
+        )
     if len(found) == 2 and told is None:
         raise Corrupt(
             f"files of two stores lie there: {found['sqlite']} of the backend sqlite, and {found['journal']} of a "

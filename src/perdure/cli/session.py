@@ -138,9 +138,11 @@ class Session:
         if self.place == EPHEMERAL:
             return True
         from perdure.log.places import traces  # noqa: PLC0415 - help must not wait for it
+        from perdure.opening import ROOT_MARK  # noqa: PLC0415 - likewise
 
+        place = Path(self.place)
         try:
-            return bool(traces(Path(self.place)))
+            return bool(traces(place)) or (place / ROOT_MARK).exists()
         except FileNotFoundError:
             return False
         except (OSError, ValueError):  # a file, a folder that may not be read, no path at all

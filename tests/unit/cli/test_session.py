@@ -140,3 +140,19 @@ def test_the_health_says_that_another_one_holds_the_store(run, store_path):
         assert run("stats", "--json").json["facts"] == 1
     assert (outcome.code, outcome.json["status"], outcome.json["writable"]) == (1, "busy", False)
     assert "busy" in shown
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        ("recall", "tea"), ("list",), ("stats",), ("spaces",), ("verify",), ("purge",), ("config",),
+        ("remember", "tea"), ("forget", "--all"), ("documents", "list"), ("erase", "--principal", "ann"),
+    ],
+)  # fmt: skip
+def test_the_folder_of_many_tenants_stores_is_told_from_a_place_without_a_store(run, store_path, line):
+    store_path.mkdir()
+    (store_path / "perdure.tenants").touch()
+    done = run(*line)
+    assert done.code == 2
+    assert "holds the stores of many tenants" in done.err
+    assert [path.name for path in store_path.iterdir()] == ["perdure.tenants"]
