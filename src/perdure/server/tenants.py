@@ -169,7 +169,7 @@ class Tenants:
         """Give the tenant's store for something that writes nothing; for an absent one, a store that is empty.
 
         Raises:
-            InvalidTenant: the name is malformed.
+            InvalidTenant: the name is malformed, or there is only one store, of another tenant.
             TenantLimit: as many stores as may be open are in use.
             Unavailable: all was closed, or the server's settings do not fit the store; the log says how.
             What else opening the store raises.
@@ -181,7 +181,7 @@ class Tenants:
     def writing(self, tenant: str) -> Iterator[Store]:
         """Give the tenant's store, made where there is none.
 
-        Raises as `reading`; InvalidTenant also where there is only one store, of another tenant.
+        Raises as `reading`.
         """
         with self._in(tenant, writes=True) as store:
             yield store
@@ -213,11 +213,11 @@ class Tenants:
         checked_tenant(tenant)
         with self._changed:
             known = tenant in self._entries
-        if not known and not writes and not self._is_there(tenant):
-            yield self._nothing()
-            return
         if not known:
-            self._place_of(tenant)  # refused before it takes anybody's room
+            place = self._place_of(tenant)  # refused before it takes anybody's room
+            if not writes and not self._is_there(place):
+                yield self._nothing()
+                return
         entry = self._enter(tenant)
         try:
             assert entry.store is not None
@@ -227,11 +227,8 @@ class Tenants:
                 entry.users -= 1
                 self._changed.notify_all()
 
-    def _is_there(self, tenant: str) -> bool:
-        if self._directory is None:
-            return tenant == DEFAULT_TENANT
-        found = self._find(self._directory, tenant)
-        return found is not None and has_store(found)
+    def _is_there(self, place: str) -> bool:
+        return place == EPHEMERAL or has_store(Path(place))
 
     def _find(self, directory: Path, tenant: str) -> Path | None:
         try:

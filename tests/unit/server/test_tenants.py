@@ -267,15 +267,16 @@ def test_a_malformed_tenant_is_refused_before_any_file_is_looked_at(tenants, roo
     assert sorted(root.rglob("*")) == before
 
 
-def test_one_store_is_of_the_default_tenant_and_every_other_is_absent(tmp_path, opening):
+def test_one_store_is_of_the_default_tenant_and_every_other_is_refused(tmp_path, opening):
     tenants = Tenants(str(tmp_path / "store"), opening)
     assert texts(tenants, "default") == []
     assert not (tmp_path / "store").exists()
     tell(tenants, "default")
     assert opening.places == [str(tmp_path / "store")]
-    assert texts(tenants, "acme") == []
-    with pytest.raises(InvalidTenant), tenants.writing("acme"):
-        pass
+    for use in (tenants.reading, tenants.writing):
+        with pytest.raises(InvalidTenant) as refused, use("acme"):
+            pass
+        assert (refused.value.field, "leave the tenant out" in refused.value.message) == ("tenant", True)
     tenants.close()
     with Store.open(tmp_path / "store") as store:  # as the command line opens it
         assert store.stats().facts == 1
@@ -286,9 +287,10 @@ def test_an_ephemeral_store_is_one_store(opening):
     tell(tenants, "default")
     assert texts(tenants, "default") == ["The kettle is blue"]
     assert opening.places == [":memory:"]
-    assert texts(tenants, "acme") == []
-    with pytest.raises(InvalidTenant), tenants.writing("acme"):
-        pass
+    for use in (tenants.reading, tenants.writing):
+        with pytest.raises(InvalidTenant) as refused, use("acme"):
+            pass
+        assert (refused.value.field, "leave the tenant out" in refused.value.message) == ("tenant", True)
     tenants.close()
 
 
