@@ -36,6 +36,7 @@ class PerdureError(Exception):
 
     code: ClassVar[str] = "internal"
     status: ClassVar[int] = 500  # of HTTP
+    in_wire_names: bool = False  # the message and the field name fields as they are on the wire already
 
     def __init__(self, message: str, *, field: str | None = None, **details: Any) -> None:
         super().__init__(message)

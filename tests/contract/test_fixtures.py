@@ -13,6 +13,7 @@ from contract.cases import FIXTURES, cases
 from contract.stores import caller_of, open_store
 from perdure import InvalidRequest, MemoryConfig, PerdureError
 from perdure.contract.limits import HTTP
+from perdure.contract.naming import camel_case
 from perdure.contract.operations import OPERATIONS
 from perdure.contract.replies import ErrorReply
 from perdure.contract.wire import error_object
@@ -120,3 +121,18 @@ def test_a_k_below_or_above_the_range_is_told_the_same_range(op, k):
     with open_store("empty") as store, pytest.raises(InvalidRequest) as raised:
         caller_of(store).call(op, {"query": "tea", "k": k})
     assert raised.value.message == f"k must be 1 to {HTTP.k_max} here, got {k}"
+
+
+@pytest.mark.parametrize(
+    ("op", "request_", "name"),
+    [
+        ("recall", {"query": "Ann", "as_of": 0}, "as_of"),
+        ("remember", {"text": "x", "valid_from": 0}, "valid_from"),
+    ],
+)
+def test_a_field_under_its_name_in_python_is_refused_under_the_name_that_was_sent(op, request_, name):
+    with open_store("full") as store:
+        error = asked(store, {"op": op, "request": request_})["error"]
+    assert error["field"] == name
+    assert error["message"].startswith(f"there is no field '{name}'; {op} takes ")
+    assert camel_case(name) in error["message"]

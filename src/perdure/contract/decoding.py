@@ -61,7 +61,9 @@ def decode_request(operation: Operation, plain: object) -> Request:
     try:
         return msgspec.convert(plain if type(plain) is dict else dict(plain), kind)
     except msgspec.ValidationError as error:
-        raise _told(str(error), operation, kind) from None
+        told = _told(str(error), operation, kind)
+        told.in_wire_names = True  # what was sent is named as it was sent
+        raise told from None
     except UnicodeEncodeError:  # a field's name, or a scope's kind; values are judged later
         raise InvalidRequest("a name in the request has a lone surrogate; send valid Unicode") from None
 

@@ -439,9 +439,10 @@ def capabilities_object(reply: Capabilities) -> JsonObject:
 
 def error_object(error: PerdureError) -> JsonObject:
     """Return `{"error": …}`, the one shape of an error on every surface."""
-    told: JsonObject = {"code": error.code, "message": on_the_wire(str(error))}
+    named = str if error.in_wire_names else on_the_wire
+    told: JsonObject = {"code": error.code, "message": named(str(error))}
     if error.field is not None:
-        told["field"] = on_the_wire(error.field)
+        told["field"] = named(error.field)
     details = {camel_case(name): _plain(v) for name, v in error.details.items() if v is not None}
     if details:
         told["details"] = details
