@@ -18,6 +18,8 @@ from perdure.server.replying import Send, reply_error
 
 log = logging.getLogger("perdure.server")
 
+# They tell nothing of anybody, and what asks for them often knows the server by its address alone.
+OF_ANY_HOST = frozenset({"/health/live", "/health/ready"})
 CLOSED = "closed"  # the code of a request whose connection was closed before its reply
 
 
@@ -46,7 +48,7 @@ class Front:
         asked = scope[ASKED] = Asked(_told_id(scope), loop.time())
         try:
             asked.headers = single_headers(scope["headers"])
-            check_place(asked.headers, self._hosts)
+            check_place(asked.headers, None if scope["path"] in OF_ANY_HOST else self._hosts)
             await self._inner(scope, receive, send)
         except PerdureError as error:
             if asked.status:  # the reply has begun: only breaking it off tells that it is not whole

@@ -55,18 +55,18 @@ def single_headers(raw: RawHeaders) -> dict[bytes, bytes]:
     return found
 
 
-def check_place(headers: dict[bytes, bytes], hosts: Collection[str]) -> None:
+def check_place(headers: dict[bytes, bytes], hosts: Collection[str] | None) -> None:
     """Refuse a host that is not served here, and a request that a web page of another place makes.
 
     Args:
         headers: as `single_headers` gives them.
-        hosts: the names that are served, in lower case, without ports.
+        hosts: the names that are served, in lower case, without ports; None where any or none will do.
 
     Raises:
         WrongPlace: the host is another one, or Origin or Sec-Fetch-Site tells of another place.
     """
     told = headers.get(b"host", b"").decode("latin-1")
-    if _bare(told) not in hosts:
+    if hosts is not None and _bare(told) not in hosts:
         raise WrongPlace(
             "the Host of this request is not served here; --allow-host names those that are", field="Host"
         )

@@ -196,6 +196,7 @@ def test_an_error_of_http_itself_has_the_one_shape(server, method, path, status)
         ({"content_encoding": "gzip"}, 415),
         ({"perdure_tenant": "no/name"}, 400),
         ({"perdure_tenant": "x" * 65}, 400),
+        ({"perdure_tenant": "acme"}, 400),
         ({"perdure_principal": "%ff"}, 422),
         ({"perdure_principal": "%0a"}, 422),
     ],
@@ -205,6 +206,23 @@ def test_a_header_that_is_not_right_stops_the_request(server, told, status):
     assert found.status_code == status
     assert CANARY not in found.text
     assert server.post("memory/list").json()["total"] == 0
+
+
+@pytest.mark.parametrize("op", ["memory/recall", "memory/list", "documents/listDocuments", "store/spaces"])
+def test_a_read_for_a_tenant_that_a_server_of_one_store_does_not_keep_is_refused(server, op):
+    server.post("memory/remember", {"text": CANARY})
+    told = server.post(op, {"query": "canary"} if op == "memory/recall" else {}, perdure_tenant="acme")
+    assert (told.status_code, told.json()["error"]["code"]) == (400, "invalid_tenant")
+    assert server.post("memory/list", perdure_tenant="default").json()["total"] == 1
+
+
+@pytest.mark.parametrize("host", ["10.1.2.3:8420", "memory.example.org", "evil.example", ""])
+def test_health_is_told_whatever_host_is_asked_for_and_nothing_else_is(server, host):
+    for path in ("/health/live", "/health/ready"):
+        assert server.ask("GET", path, host=host).json() == {"status": "ok"}
+        assert server.ask("GET", path, host=host, origin="http://other.example").status_code == 403
+    for path in ("/metrics", "/docs", "/openapi.json", "/health/live/..", "/health/other"):
+        assert server.ask("GET", path, host=host).status_code == 403
 
 
 def test_no_reply_lets_another_origin_read_it(server):

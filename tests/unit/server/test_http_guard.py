@@ -44,6 +44,14 @@ def test_a_request_without_a_host_is_refused():
         check_place({}, HOSTS)
 
 
+def test_where_any_host_will_do_a_page_of_another_origin_is_refused_all_the_same():
+    for headers in ({}, {b"host": b"10.1.2.3:8420"}, {b"host": b"a b"}):
+        check_place(headers, None)
+        for foreign in ({b"origin": b"http://evil.example"}, {b"sec-fetch-site": b"cross-site"}):
+            with pytest.raises(WrongPlace):
+                check_place({**headers, **foreign}, None)
+
+
 @pytest.mark.parametrize("origin", [b"http://localhost:8420", b"https://localhost:8420"])
 def test_a_page_of_the_server_s_own_origin_is_let_in(origin):
     check_place({b"host": b"localhost:8420", b"origin": origin, b"sec-fetch-site": b"same-origin"}, HOSTS)
