@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 
-from perdure.errors import InvalidRequest
+from perdure.errors import InvalidJson, InvalidRequest
 
 DEPTH_MAX = 128  # nesting that every decoder we meet accepts
 SAFE_INTEGER = 2**53 - 1  # the integers that JSON readers agree on
@@ -138,10 +139,45 @@ def strict_json(data: bytes | str, *, field: str = "JSON") -> Any:
     except ValueError as error:
         if isinstance(error, InvalidRequest):
             raise
-        where = _place_of(error) if isinstance(error, json.JSONDecodeError) else ""
-        raise InvalidRequest(f"{field} is not valid JSON{where}", field=field) from error
+        raise InvalidRequest(f"{field} {_fault_of(error)}", field=field) from error
     _refuse_depth(value, field)
     return value
+
+
+def strict_json_bytes(data: bytes, *, field: str) -> Any:
+    """Decode JSON text in UTF-8 as `strict_json`, telling what is no JSON from what is none that we take.
+
+    Raises:
+        InvalidJson: it is malformed, not UTF-8, or holds NaN or an infinity.
+        InvalidRequest: it is JSON, but holds a key twice or too long an integer, or is nested too deeply.
+    """
+    try:
+        return strict_json(data.decode("utf-8"), field=field)
+    except UnicodeDecodeError as error:
+        raise InvalidJson(f"the {field} is not UTF-8 at byte {error.start + 1}", field=field) from error
+    except InvalidRequest as error:
+        if _is_json(data):
+            raise
+        raise InvalidJson(error.message, field=field) from error
+
+
+def _is_json(data: bytes) -> bool:
+    """Whether it is JSON by the standard, duplicate keys and all."""
+    try:
+        decode_json(data)
+    except (RecursionError, msgspec.ValidationError):  # too deep, or a number out of range: not malformed
+        return True
+    except msgspec.DecodeError:
+        return False
+    return True
+
+
+def _fault_of(error: ValueError) -> str:
+    if isinstance(error, json.JSONDecodeError):
+        return f"is not valid JSON{_place_of(error)}"
+    if isinstance(error, UnicodeDecodeError):
+        return "is not valid JSON"
+    return f"holds an integer of more than {sys.get_int_max_str_digits()} digits"
 
 
 def _place_of(error: json.JSONDecodeError) -> str:

@@ -6,16 +6,12 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
 from typing import Any
 
-import msgspec
-
-from perdure.base.canonical import strict_json
-from perdure.errors import InvalidJson, InvalidRequest
+from perdure.base.canonical import strict_json_bytes
+from perdure.errors import InvalidRequest
 from perdure.server.failures import Slow
 from perdure.server.guard import too_large
 
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
-
-_decode = msgspec.json.Decoder().decode
 
 
 class Gone(Exception):
@@ -25,20 +21,11 @@ class Gone(Exception):
 def decode_body(data: bytes) -> dict[str, Any]:
     """Return the object that a body holds; an empty body is an empty object.
 
-    Raises:
-        InvalidJson: it is no JSON, not UTF-8, or holds NaN or an infinity.
-        InvalidRequest: it holds a key twice, is nested too deeply, or is no object.
+    Raises as `strict_json_bytes`; InvalidRequest also where it is no object.
     """
     if not data:
         return {}
-    try:
-        value = strict_json(data.decode("utf-8"), field="body")
-    except UnicodeDecodeError as error:
-        raise InvalidJson(f"the body is not UTF-8 at byte {error.start + 1}", field="body") from error
-    except InvalidRequest as error:
-        if _is_json(data):
-            raise
-        raise InvalidJson(error.message, field="body") from error
+    value = strict_json_bytes(data, field="body")
     if not isinstance(value, dict):
         raise InvalidRequest("the body must be an object", field="body")
     return value
@@ -100,14 +87,3 @@ def _part(message: MutableMapping[str, Any]) -> tuple[bytes, bool]:
 
 def _slow(timeout_s: float) -> Slow:
     return Slow(f"the body did not come within {timeout_s:g} s")
-
-
-def _is_json(data: bytes) -> bool:
-    """Whether it is JSON by the standard, duplicate keys and all."""
-    try:
-        _decode(data)
-    except RecursionError:  # too deep is not malformed
-        return True
-    except msgspec.DecodeError:
-        return False
-    return True
