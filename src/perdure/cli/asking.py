@@ -352,7 +352,7 @@ def list_facts(  # noqa: PLR0913 - one parameter per option
     ] = None,
     as_of: o.AsOf = None,
     known_at: o.KnownAt = None,
-    valid_during: o.ValidDuring = None,
+    valid_during: o.ListedDuring = None,
     order: Annotated[
         str,
         typer.Option(

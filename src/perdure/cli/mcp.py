@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import signal
 import sys
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, closing
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -19,6 +19,8 @@ from perdure.contract.limits import BODY_BYTES_MAX
 from perdure.errors import Forbidden, InvalidRequest, NotFound
 
 if TYPE_CHECKING:
+    from socket import socket
+
     from perdure.dispatch import Caller
     from perdure.mcp.http import AsgiApp, AsgiScope
     from perdure.mcp.service import Settings
@@ -178,26 +180,29 @@ def _serve_stdio(session: Session, settings: Settings, level: str) -> None:
 def _serve_http(session: Session, settings: Settings, host: str, port: int, level: str) -> None:
     from perdure.mcp.http import asgi_app  # noqa: PLC0415 - help must not wait for it
     from perdure.server.keyring_authentication import Binding, open_authenticator  # noqa: PLC0415
+    from perdure.server.sockets import listeners  # noqa: PLC0415
 
     directory = None if session.place == EPHEMERAL else Path(session.place)
-    authenticator = open_authenticator(directory, Binding(host, port))
     _log_to_stderr(level)
-    try:
-        with _opened(session, settings) as store:
-            caller = _caller(session, store, settings)
-            app = asgi_app(lambda scope: _admitted(scope, authenticator, caller, host), settings)
-            complain(_whereabouts(host, port, authenticator))
-            _listen(app, host, port)
-    finally:
-        authenticator.close()
+    (listener,) = listeners(host, port, 1)  # first, so that nothing is made where it cannot be had
+    with (
+        listener,
+        closing(open_authenticator(directory, Binding(host, port))) as authenticator,
+        _opened(session, settings) as store,
+    ):
+        caller = _caller(session, store, settings)
+        app = asgi_app(lambda scope: _admitted(scope, authenticator, caller, host), settings)
+        complain(_whereabouts(host, port, authenticator))
+        _listen(app, listener)
 
 
-def _listen(app: AsgiApp, host: str, port: int) -> None:
+def _listen(app: AsgiApp, listener: socket) -> None:
     import uvicorn  # noqa: PLC0415 - the SDK brings it along
 
     # Its requests finished, uvicorn sends itself the signal that stopped it; the store is to be closed even so.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-    uvicorn.run(app, host=host, port=port, lifespan="off", log_config=None, access_log=False)
+    config = uvicorn.Config(app, lifespan="off", log_config=None, access_log=False)
+    uvicorn.Server(config).run([listener])
 
 
 def _admitted(scope: AsgiScope, authenticator: Authenticator, caller: Caller, host: str) -> Caller:

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from perdure.cli import options as o
+from perdure.cli.failures import complain
 from perdure.cli.previews import count_of
 from perdure.cli.screen import Screen, compact, print_json
 from perdure.cli.session import Session, command
@@ -30,7 +31,8 @@ def merge(
     """Say that KEEP tells what the others tell.
 
     It supersedes them and takes over what is noted of them: all tags, the highest importance, pinned where one is,
-    and the metadata, where its own wins. All of them must be current.
+    and the metadata, where its own wins. All of them must be current. Does it at once, without asking, for nothing is
+    erased: the others stay as its history. Their own words are not found any more, but with --history all.
 
     \b
     Examples:
@@ -73,7 +75,8 @@ def record_use(
 ) -> None:
     """Count that facts were used, as in a prompt.
 
-    No other command counts uses. The count is shown by get, and orders list --order last_used.
+    No other command counts uses. The count is shown by get, and orders list --order last_used. Ids of no fact count
+    nothing, which is said on standard error.
 
     \b
     Example:
@@ -81,6 +84,9 @@ def record_use(
     """
     with session.memory(changes=True) as memory:
         counted = memory.record_use(ids, context_id=context, idempotency_key=idempotency_key)
+        unknown = sorted({id_ for id_ in ids if memory.get(id_) is None})
+    if unknown:
+        complain(f"not found: {', '.join(unknown)}")
     if session.as_json:
         print_json({"counted": counted})
     else:

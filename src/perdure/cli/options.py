@@ -15,9 +15,7 @@ from perdure.contract import limits
 from perdure.errors import InvalidRequest
 
 TIME = "TIME"
-_MILLISECONDS = re.compile(
-    r"[+-]?\d{1,32}", re.ASCII
-)  # more than any moment has, so that a wrong one is shown
+_MILLISECONDS = re.compile(r"[+-]?\d{1,32}", re.ASCII)  # more than any moment has: the range is judged later
 
 KINDS = ("episodic", "semantic", "procedural", "working")
 HISTORIES = ("current", "all", "historical")
@@ -85,8 +83,12 @@ Tags = Annotated[
     typer.Option(
         "--tag",
         metavar="NAME",
-        help=f"A tag; repeatable, at most {limits.TAGS_MAX} times. A read gives facts that have all of them.",
+        help=f"Only facts that have this tag; repeatable, for those that have all, at most {limits.TAGS_MAX} times.",
     ),
+]
+TagsTold = Annotated[
+    list[str] | None,
+    typer.Option("--tag", metavar="NAME", help=f"A tag for it; repeatable, at most {limits.TAGS_MAX} times."),
 ]
 Kind = Annotated[
     str | None,
@@ -220,7 +222,15 @@ ValidDuring = Annotated[
     typer.Option(
         "--valid-during",
         metavar="FROM/UNTIL",
-        help="Facts that were current at some instant of it, like 2020-01-01/2021-01-01; no --history, no --status.",
+        help="Facts that were current at some instant of it, like 2020-01-01/2021-01-01; not with --history.",
+    ),
+]
+ListedDuring = Annotated[
+    str | None,
+    typer.Option(
+        "--valid-during",
+        metavar="FROM/UNTIL",
+        help="Facts that were current at some instant of it, like 2020-01-01/2021-01-01; not with --status.",
     ),
 ]
 Spaces = Annotated[

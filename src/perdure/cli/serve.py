@@ -10,7 +10,7 @@ import typer
 
 from perdure.cli import options as o
 from perdure.cli.failures import Failed
-from perdure.cli.session import Session, command
+from perdure.cli.session import Session, command, named_as_in_the_file
 
 if TYPE_CHECKING:
     from perdure.memory.config import MemoryConfig
@@ -178,7 +178,8 @@ def serve(  # noqa: PLR0913 - the options of the command
 def _run(settings: Settings) -> None:
     from perdure.server.starting import start  # noqa: PLC0415 - help must not wait for it
 
-    start(settings)
+    with named_as_in_the_file():
+        start(settings)
 
 
 def _whole(told: str, field: str) -> int:

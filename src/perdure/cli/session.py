@@ -179,7 +179,9 @@ class Session:
         if timeout_s is not None:
             options["timeout_s"] = timeout_s
         config = self.config if configured else None
-        with Store.open(place, config=config, **({} if place == EPHEMERAL else options)) as store:
+        with named_as_in_the_file():
+            opened = Store.open(place, config=config, **({} if place == EPHEMERAL else options))
+        with opened as store:
             yield store
         if absent:
             complain(f"{ABSENT}: {self.place}")
@@ -211,6 +213,22 @@ def session_of(common: Common) -> Session:
     key, secret = _key(common.key_file), _secret(common.secret_file)
     names = common.principal, common.scope, common.as_json
     return Session(place, *names, read_config(config) if config else None, key, secret, common.backend)
+
+
+@contextmanager
+def named_as_in_the_file() -> Iterator[None]:
+    """Let errors about a field of the configuration name it as its file does: `default_k` is `defaultK`."""
+    try:
+        yield
+    except InvalidRequest as error:
+        from perdure.contract.naming import camel_case  # noqa: PLC0415 - only where something is wrong
+        from perdure.memory.config import MemoryConfig  # noqa: PLC0415 - likewise
+
+        field = error.field
+        if field is None or field not in (*MemoryConfig.PARAMETERS, *MemoryConfig.CHOICES):
+            raise
+        named = camel_case(field)
+        raise InvalidRequest(error.message.replace(field, named), field=named) from error
 
 
 def _key(key_file: str | None) -> str | Path | None:

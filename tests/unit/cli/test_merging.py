@@ -45,6 +45,13 @@ def test_use_counts_once_in_a_context(run):
     assert "1 times" in run("get", "a").out
 
 
+@pytest.mark.usefixtures("two")
+def test_ids_of_no_fact_are_named_on_standard_error_and_the_others_count(run):
+    told = run("record-use", "zed", "a", "nobody", "zed", "--json")
+    assert (told.code, told.json, told.err) == (0, {"counted": 1}, "perdure: not found: nobody, zed\n")
+    assert run("record-use", "a", "b").err == ""
+
+
 def test_a_refused_fact_is_told_with_its_reason_and_exit_code_1(run, careful):
     refused = run("remember", "my password is hunter2", *careful, "--json")
     assert refused.code == 1
