@@ -5,11 +5,16 @@ import shutil
 import apsw
 import pytest
 
-from perdure import Corrupt, Memory, Store
+from perdure import Corrupt, Memory, MemoryConfig, Store
+from perdure.contract.wire import verified_object
 from perdure.log.memory import MemoryLog
 from perdure.log.protocol import Batch
 from perdure.log.records import GoneRecord, encode
+from perdure.verifying import verify
+from unit.cli.command_line import run, store_path
 from unit.space.logs import in_a_thread, together
+
+__all__ = ["run", "store_path"]
 
 PEOPLE = ["alice", "bob", "carol"]
 
@@ -25,6 +30,7 @@ def directory(tmp_path):
 def damage(directory, statement, *bindings):
     db = apsw.Connection(str(directory / "gen-1.db"))
     db.execute(statement, bindings)
+    assert db.changes() == 1
     db.close()
 
 
@@ -79,6 +85,27 @@ def test_a_key_that_leads_to_the_space_of_another_is_reported_and_shows_nothing_
             with pytest.raises(Corrupt, match="not its own"):
                 call(store.memory("bob"))
         assert store.memory("alice").get("kettle") is not None
+
+
+KEYS_OF_THE_CONFIGURATION = {
+    "it is another": "UPDATE key SET h = CAST(substr(h, 2) || substr(h, 1, 1) AS BLOB) WHERE rid = {configuration}",
+    "it is gone": "DELETE FROM key WHERE rid = {configuration}",
+    "it leads to a memory": "UPDATE key SET rid = {memory} WHERE rid = {configuration}",
+}
+
+
+@pytest.mark.parametrize("statement", KEYS_OF_THE_CONFIGURATION.values(), ids=KEYS_OF_THE_CONFIGURATION)
+def test_a_store_that_lost_the_key_to_its_configuration_is_not_whole_at_a_verify(directory, run, statement):
+    with Store.open(directory) as store:
+        store.save_config(MemoryConfig(supersession="latest-by-subject"))
+    rows = first_rows(directory)
+    damage(directory, statement.format(configuration=rows[-1], memory=rows[0]))
+    found = verify(directory)
+    assert not found.ok
+    assert {finding.space for finding in found.findings} == {len(rows)}
+    told = run("verify", "--store", str(directory), "--json")
+    assert told.code == 1
+    assert told.json == verified_object(found)
 
 
 def test_the_lock_of_another_store_is_not_taken_for_this_ones_own(directory, tmp_path):
