@@ -23,6 +23,7 @@ LONG = frozenset(
     {"stats", "verify", "purge", "erase", "export", "import", "reindex", "embedMissing", "consolidate"}
 )
 SAID_LATER = "it may still be carried out: ask again with the same idempotency key to be sure"
+NOT_SENT = "nothing was carried out"
 
 
 @dataclass(frozen=True)
@@ -152,21 +153,14 @@ def check_unpacked(encoding: str | None) -> None:
         )
 
 
-def broken(call: Call, kind: str) -> Unavailable:
-    """Return the error of a call that got no answer."""
-    return _without_answer(
-        call, f"the server cannot be reached, or broke off ({kind}); check that it runs, and url"
-    )
-
-
-def late(call: Call, seconds: float) -> Unavailable:
-    """Return the error of a call whose time was over."""
-    return _without_answer(call, f"the server did not answer within {seconds:g} s")
-
-
-def _without_answer(call: Call, message: str) -> Unavailable:
+def broken(call: Call, message: str, *, arrived: bool) -> Unavailable:
+    """Return the error of a call that got no answer; `arrived` tells whether an attempt may have come to the server."""
     details = {"request_id": call.id}
     key = call.request.get("idempotencyKey")
+    if not arrived:
+        message = f"{message}; {NOT_SENT}"
+    elif key is not None:
+        message = f"{message}; {SAID_LATER}"
     if key is not None:
-        message, details["idempotency_key"] = f"{message}; {SAID_LATER}", key
+        details["idempotency_key"] = key
     return Unavailable(message, **details)

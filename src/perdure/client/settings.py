@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import quote, urlsplit
@@ -28,6 +29,7 @@ class Settings:
     long_timeout_s: float
     retries: Retries
     mask: VectorMask | None
+    trust: ssl.SSLContext | bool = field(default=True, repr=False)  # as httpx takes it
 
 
 @dataclass(frozen=True)
@@ -74,6 +76,11 @@ def checked_url(url: str | None) -> str:
         raise InvalidRequest(
             "url must hold no user, password, query or fragment; give the key as api_key", field="url"
         )
+    if parts.path.strip("/"):
+        raise InvalidRequest(
+            "url must be the server's address alone: give it without a path, such as http://localhost:8420",
+            field="url",
+        )
     return url.rstrip("/")
 
 
@@ -85,6 +92,11 @@ def checked_headers(api_key: str | None, tenant: str | None) -> dict[str, str]:
     """
     headers = {}
     if api_key is not None:
+        if isinstance(api_key, str) and api_key.strip() != api_key and api_key.strip():
+            raise InvalidRequest(
+                "api_key has white space around it, such as the line's end of a file: strip it",
+                field="api_key",
+            )
         if not (
             isinstance(api_key, str)
             and api_key.isascii()

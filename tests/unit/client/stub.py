@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import socket
+import ssl
 import threading
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 RECALLED = {"results": []}
@@ -72,16 +73,27 @@ class Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(content)
 
+    def handle(self):
+        with suppress(ssl.SSLError, ConnectionError):  # of whoever speaks no TLS, or does not trust this
+            super().handle()
+
     def log_message(self, *_):
         pass
 
 
 @contextmanager
-def serving(*answers):
-    """Run such a server on a free port."""
+def serving(*answers, tls=None):
+    """Run such a server on a free port; with the files of a certificate and its key it speaks TLS.
+
+    `url` says http in any case.
+    """
     stub = Stub(*answers)
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.daemon_threads, server.stub = True, stub
+    if tls is not None:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(*tls)
+        server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
     stub.url = f"http://127.0.0.1:{server.server_port}"
     thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
     thread.start()

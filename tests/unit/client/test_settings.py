@@ -45,13 +45,6 @@ def test_nothing_is_sent_that_was_not_told(make, monkeypatch, tmp_path):
 
 
 @BOTH
-def test_a_path_of_the_address_stands_before_every_other(make):
-    with serving(answer(RECALLED)) as stub, make(f"{stub.url}/behind/a/proxy/") as client:
-        client.memory().recall("kettle")
-        assert stub.asked[0][0] == "/behind/a/proxy/api/v1/memory/recall"
-
-
-@BOTH
 def test_a_key_is_in_no_repr_no_error_and_no_log(make, caplog):
     caplog.set_level(logging.DEBUG)
     shown = []
@@ -69,6 +62,26 @@ def test_a_key_is_in_no_repr_no_error_and_no_log(make, caplog):
     assert repr(AsyncClient("http://localhost:8420").memory("alice")) == (
         "<AsyncClientMemory of http://localhost:8420>"
     )
+
+
+@BOTH
+@pytest.mark.parametrize("key", [f"{KEY}\n", f" {KEY}", f"{KEY}\r\n"])
+def test_a_key_with_white_space_around_it_is_refused_with_the_word_to_strip_it(make, key):
+    with pytest.raises(InvalidRequest, match="strip it") as refused:
+        make("http://localhost", api_key=key)
+    assert refused.value.field == "api_key"
+    assert KEY not in str(refused.value)
+
+
+@BOTH
+@pytest.mark.parametrize("path", ["/api/v1", "/behind/a/proxy/", "//x"])
+def test_an_address_with_a_path_is_refused_and_a_slash_at_its_end_is_not(make, path):
+    with pytest.raises(InvalidRequest, match="without a path") as refused:
+        make(f"http://localhost:8420{path}")
+    assert refused.value.field == "url"
+    with serving(answer(RECALLED)) as stub, make(f"{stub.url}/") as client:
+        client.memory().recall("kettle")
+        assert stub.asked[0][0] == "/api/v1/memory/recall"
 
 
 @pytest.mark.parametrize("key", ["", "two words", "line\r\nbreak", "ключ", b"bytes", "x" * 5_000, 5])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from types import TracebackType
 from typing import Any, Self
 
@@ -21,6 +22,7 @@ from perdure.client.settings import (
     checked_space,
     checked_url,
 )
+from perdure.client.trust import trusted
 from perdure.client.vectors import VectorMask
 from perdure.errors import InvalidRequest
 
@@ -38,13 +40,14 @@ class AsyncClient:
         long_timeout_s: float = 600.0,
         retries: int = 3,
         vector_mask: bytes | None = None,
+        ca_file: str | os.PathLike[str] | None = None,
         app: Any = None,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
         """Connect when the first call is made.
 
         Args:
-            url: the server's address, such as `http://localhost:8420`.
+            url: the server's address without a path, such as `http://localhost:8420`.
             api_key: a key that `perdure keys create` showed. It is sent in a header, so use https off this machine.
             tenant: which of the server's stores; that of the key when absent.
             timeout_s: how long to wait for a connection and for each further byte of an answer, above 0.
@@ -56,21 +59,26 @@ class AsyncClient:
             vector_mask: 32 bytes, under which the signs of some dimensions are flipped in every embedding that is
                 sent; scores stay as they are. Obfuscation, not encryption. Embeddings that the server would make
                 are refused then.
+            ca_file: the path of certificates in PEM that are trusted for https, in place of all others: that of a
+                server which made its own, or of who signed it. Without it those of the environment's SSL_CERT_FILE
+                or SSL_CERT_DIR are, else the public ones.
             app: an ASGI application to call in this process instead of a server; `url` may be left out then.
-            transport: how requests are sent, for proxies and certificates of your own.
+            transport: how requests are sent, for proxies, say.
 
         Raises:
             InvalidRequest: an argument is wrong.
         """
         if app is not None and transport is not None:
             raise InvalidRequest("app is a transport of its own; give one of app and transport", field="app")
+        address = checked_url(URL_OF_APP if url is None and app is not None else url)
         self._settings = Settings(
-            url=checked_url(URL_OF_APP if url is None and app is not None else url),
+            url=address,
             headers=checked_headers(api_key, tenant),
             timeout_s=checked_seconds(timeout_s, "timeout_s"),
             long_timeout_s=checked_seconds(long_timeout_s, "long_timeout_s"),
             retries=checked_retries(retries),
             mask=None if vector_mask is None else VectorMask(vector_mask),
+            trust=trusted(address, ca_file, connects=app is None and transport is None),
         )
         chosen = transport if app is None else AsyncAppTransport(app)
         self._exchange = AsyncExchange(self._settings, chosen)

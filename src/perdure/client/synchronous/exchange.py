@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import httpx
 
+from perdure.client.breaking import break_of
 from perdure.client.calling import (
     Answer,
     Call,
@@ -15,7 +16,6 @@ from perdure.client.calling import (
     call_of,
     check_unpacked,
     error_of,
-    late,
     pause_after_answer,
     pause_after_break,
     reply_of,
@@ -29,7 +29,7 @@ R = TypeVar("R")
 EVERYWHERE = Space()
 ONCE = Retries(0)
 LINES = "application/x-ndjson"
-BROKEN = httpx.RequestError  # time-outs are among them, and are looked for first
+BROKEN = httpx.RequestError  # time-outs are among them
 
 
 class Exchange:
@@ -42,6 +42,7 @@ class Exchange:
             # What is not compressed cannot be a small body that becomes a large one: neither asked for, nor read.
             headers={"Accept": "application/json", "Accept-Encoding": "identity", **settings.headers},
             transport=transport,
+            verify=settings.trust,
             trust_env=False,  # neither the key of another service from a .netrc, nor a proxy that nobody named
             follow_redirects=False,
             event_hooks={"response": [_check_unpacked]},
@@ -57,20 +58,21 @@ class Exchange:
         self._check_open()
         call = call_of(name, request, self.settings.retries)
         headers = {**call.headers(), **space.headers()}
-        attempt = 0
+        attempt, arrived = 0, False
         while True:
             try:
                 answer = self._sent(call, headers)
-            except httpx.TimeoutException as error:
-                raise late(call, self._seconds(call)) from error
             except BROKEN as error:
-                wait_ms = pause_after_break(call, attempt, self.settings.retries)
+                end = break_of(error, self.settings.url, self._seconds(call))
+                arrived = arrived or end.arrived
+                wait_ms = None if end.lasts else pause_after_break(call, attempt, self.settings.retries)
                 if wait_ms is None:
-                    raise broken(call, type(error).__name__) from error
+                    raise broken(call, end.message, arrived=arrived) from error
             else:
                 wait_ms = pause_after_answer(call, answer, attempt, self.settings.retries)
                 if wait_ms is None:
                     return reply_of(answer, kind)
+                arrived = True
             pause(wait_ms)
             attempt += 1
 
@@ -88,10 +90,8 @@ class Exchange:
             response = self._http.send(sending, stream=True)
             if response.status_code != 200:
                 response.read()
-        except httpx.TimeoutException as error:
-            raise late(call, self._seconds(call)) from error
         except BROKEN as error:
-            raise broken(call, type(error).__name__) from error
+            raise self._broken(call, error) from error
         if response.status_code != 200:
             raise error_of(Answer(response.status_code, response.content))
         return self._chunks(call, response)
@@ -113,10 +113,8 @@ class Exchange:
                 headers={**call.headers(), **space.headers(), "Content-Type": LINES},
                 timeout=self._seconds(call),
             )
-        except httpx.TimeoutException as error:
-            raise late(call, self._seconds(call)) from error
         except BROKEN as error:
-            raise broken(call, type(error).__name__) from error
+            raise self._broken(call, error) from error
         return reply_of(Answer(response.status_code, response.content), kind)
 
     def close(self) -> None:
@@ -131,12 +129,14 @@ class Exchange:
     def _chunks(self, call: Call, response: httpx.Response) -> Iterator[bytes]:
         try:
             yield from response.iter_bytes()
-        except httpx.TimeoutException as error:
-            raise late(call, self._seconds(call)) from error
         except BROKEN as error:
-            raise broken(call, type(error).__name__) from error
+            raise self._broken(call, error) from error
         finally:
             response.close()
+
+    def _broken(self, call: Call, error: httpx.RequestError) -> Unavailable:
+        end = break_of(error, self.settings.url, self._seconds(call))
+        return broken(call, end.message, arrived=end.arrived)
 
     def _check_open(self) -> None:
         if self._closed:
