@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import stat
 import subprocess
 import sys
@@ -48,6 +49,27 @@ def test_the_command_refuses_no_auth_for_other_machines_with_one_line_and_exit_c
     assert ended.returncode == 2
     assert "keys create" in ended.stderr
     assert "Traceback" not in ended.stderr
+
+
+@pytest.mark.parametrize(
+    "told", [("serve",), ("serve", "--workers", "2"), ("mcp", "--transport", "http")], ids=" ".join
+)
+def test_where_another_program_has_the_port_the_command_says_so_and_makes_nothing(tmp_path, told):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        command = [sys.executable, "-c", "from perdure.cli.main import main; main()", *told]
+        ended = subprocess.run(
+            [*command, "--store", str(tmp_path / "store"), "--port", str(port)],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+            check=False,
+        )
+    assert ended.returncode == 1
+    assert f"port {port} is taken by another program" in ended.stderr
+    assert "Traceback" not in ended.stderr
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("umask", [0o000, 0o022, 0o777 & ~0o700])

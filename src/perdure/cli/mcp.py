@@ -32,6 +32,7 @@ LEVELS = ("debug", "info", "warning", "error")
 PORT_DEFAULT = 8421  # the one beside that of perdure serve
 PORT_MAX = 65_535
 PATH = "/mcp"
+SIGINT_CODE = 130  # as shells have it
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 ToolsOption = Annotated[
@@ -89,7 +90,8 @@ def mcp(  # noqa: PLR0913 - the options of the command
     """Serve one memory to a client of the Model Context Protocol.
 
     Whose memory it is, --principal and --scope say; no tool can choose another. Any number of these processes may
-    serve one store at once, one for each window of an editor, say. It ends when the client closes standard input.
+    serve one store at once, one for each window of an editor, say. It ends when the client closes standard input, or
+    at SIGTERM or SIGINT, what has begun having come to its end.
 
     With --transport http, clients post to http://HOST:PORT/mcp with the token that is in the file named at the
     start, or with a key of the store (perdure keys), as Authorization: Bearer.
@@ -173,8 +175,13 @@ def _serve_stdio(session: Session, settings: Settings, level: str) -> None:
         from perdure.mcp.serving import serve_stdio  # noqa: PLC0415 - what it loads may print
 
         _log_to_stderr(level)
+        # Until it serves there is nothing to finish; the store is closed even so.
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+        signal.signal(signal.SIGINT, lambda *_: sys.exit(SIGINT_CODE))
         with _opened(session, settings) as store:
-            serve_stdio(_caller(session, store, settings), settings, wire)
+            ended = serve_stdio(_caller(session, store, settings), settings, wire)
+    if ended == signal.SIGINT:
+        raise typer.Exit(SIGINT_CODE)
 
 
 def _serve_http(session: Session, settings: Settings, host: str, port: int, level: str) -> None:

@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 import gc
-import os
 import signal
 import socket
 import ssl
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import uvicorn
 
-from perdure.errors import InvalidRequest, Unavailable
+from perdure.errors import InvalidRequest
 from perdure.server.app import create_app
 from perdure.server.engine import Engine
 from perdure.server.front import Front
 from perdure.server.metrics import Metrics
 from perdure.server.protocol import protocol_of
 from perdure.server.settings import Settings
+from perdure.server.sockets import BACKLOG
 
-BACKLOG = 512
 GARBAGE_THRESHOLDS = (20_000, 10, 20)  # of Python's three generations; the first is 700 without it
 
 
@@ -126,58 +123,8 @@ def check_tls(settings: Settings) -> None:
         ) from error
 
 
-def listeners(host: str, port: int, count: int) -> list[socket.socket]:
-    """Return bound sockets, one for each worker where the system spreads connections over them, else one for all.
-
-    Args:
-        host: a name or an address; of a name's addresses the first.
-        port: 0 for any that is free.
-        count: how many workers.
-
-    Raises:
-        Unavailable: the address cannot be had.
-    """
-    family, address = _resolved(host, port)
-    first = _bound(family, address, shared=False)
-    if count == 1 or not sys.platform.startswith("linux"):
-        return [first] * count
-    # A port that somebody listens on is refused above; shared sockets alone would join him unseen.
-    address = (address[0], first.getsockname()[1], *address[2:])
-    first.close()
-    return [_bound(family, address, shared=True) for _ in range(count)]
-
-
 def url_of(settings: Settings, listener: socket.socket) -> str:
     """Return the address of the server, as people type it."""
     host = f"[{settings.host.strip('[]')}]" if ":" in settings.host else settings.host
     scheme = "http" if settings.tls_cert is None else "https"
     return f"{scheme}://{host}:{listener.getsockname()[1]}"
-
-
-def _resolved(host: str, port: int) -> tuple[int, tuple[Any, ...]]:
-    try:
-        found = socket.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-    except OSError as error:
-        raise Unavailable(f"the host to listen on has no address ({error.strerror})", field="host") from error
-    return found[0][0], found[0][4]
-
-
-def _bound(family: int, address: tuple[Any, ...], *, shared: bool) -> socket.socket:
-    # With the protocol left open, asyncio does not switch Nagle's algorithm off, and each reply waits 40 ms.
-    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    try:
-        if os.name == "posix":  # elsewhere it would let others take the port
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if shared:
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-        if family == socket.AF_INET6:
-            listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-        listener.bind(address)
-        listener.listen(BACKLOG)
-    except OSError as error:
-        listener.close()
-        raise Unavailable(
-            f"cannot listen on port {address[1]} ({error.strerror}): choose another with --port", field="port"
-        ) from error
-    listener.set_inheritable(False)
-    return listener

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import logging
 import socket
+from contextlib import closing
 from pathlib import Path
 
 from perdure.server.app import create_app
 from perdure.server.logs import LogWriter, start_logging
-from perdure.server.serving import check_start, check_tls, listeners, run, url_of
+from perdure.server.serving import check_start, check_tls, run, url_of
 from perdure.server.settings import Settings, checked_settings
+from perdure.server.sockets import listeners
 from perdure.server.supervising import Supervisor
 
 
@@ -35,20 +37,18 @@ def start(settings: Settings) -> None:
 
 
 def _serve_here(settings: Settings, writer: LogWriter) -> None:
-    app = create_app(settings)
-    try:
+    # The port first: where it cannot be had, no store and no token are made.
+    (listener,) = listeners(settings.host, settings.port, 1)
+    with listener, closing(create_app(settings)) as app:
         app.engine.check()
-        sockets = listeners(settings.host, settings.port, 1)
         token = app.engine.authenticator.token_path
-        run(settings, sockets[0], lambda _: _announce(writer, settings, sockets[0], token), app=app)
-    finally:
-        app.close()
+        run(settings, listener, lambda _: _announce(writer, settings, listener, token), app=app)
 
 
 def _serve_with_workers(settings: Settings, writer: LogWriter) -> None:
-    token = check_start(settings)
     sockets = listeners(settings.host, settings.port, settings.workers)
     try:
+        token = check_start(settings)
         Supervisor(settings, sockets, lambda: _announce(writer, settings, sockets[0], token)).run()
     finally:
         for one in set(sockets):

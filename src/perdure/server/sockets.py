@@ -1,0 +1,65 @@
+"""The sockets that servers listen on, bound before anything else is made."""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+import sys
+from typing import Any
+
+from perdure.errors import Unavailable
+
+BACKLOG = 512
+
+
+def listeners(host: str, port: int, count: int) -> list[socket.socket]:
+    """Return bound sockets, one for each worker where the system spreads connections over them, else one for all.
+
+    Args:
+        host: a name or an address; of a name's addresses the first.
+        port: 0 for any that is free.
+        count: how many workers.
+
+    Raises:
+        Unavailable: the address cannot be had.
+    """
+    family, address = _resolved(host, port)
+    first = _bound(family, address, shared=False)
+    if count == 1 or not sys.platform.startswith("linux"):
+        return [first] * count
+    # A port that somebody listens on is refused above; shared sockets alone would join him unseen.
+    address = (address[0], first.getsockname()[1], *address[2:])
+    first.close()
+    return [_bound(family, address, shared=True) for _ in range(count)]
+
+
+def _resolved(host: str, port: int) -> tuple[int, tuple[Any, ...]]:
+    try:
+        found = socket.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    except OSError as error:
+        raise Unavailable(f"the host to listen on has no address ({error.strerror})", field="host") from error
+    return found[0][0], found[0][4]
+
+
+def _bound(family: int, address: tuple[Any, ...], *, shared: bool) -> socket.socket:
+    # With the protocol left open, asyncio does not switch Nagle's algorithm off, and each reply waits 40 ms.
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    try:
+        if os.name == "posix":  # elsewhere it would let others take the port
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if shared:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        if family == socket.AF_INET6:
+            listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        listener.bind(address)
+        listener.listen(BACKLOG)
+    except OSError as error:
+        listener.close()
+        reason = error.strerror or type(error).__name__
+        told = f"port {address[1]} cannot be listened on ({reason}): choose another with --port"
+        if error.errno == errno.EADDRINUSE:
+            told = f"port {address[1]} is taken by another program, perhaps a server of this store: end that one, or choose another port with --port"
+        raise Unavailable(told, field="port") from error
+    listener.set_inheritable(False)
+    return listener
