@@ -98,3 +98,21 @@ def test_an_encrypted_store_shows_its_configuration_to_nobody_without_the_key(ru
         assert run("config", *latest, "--save").code == 0
         assert run("config", "--json").json["supersession"] == "latest-by-subject"
     assert run("config", "--json").error["code"] == "wrong_key"
+
+
+@pytest.mark.parametrize(
+    ("kept", "told", "field"),
+    [
+        ('{"defaultK":5}', '{"defaultK":7}', "defaultK"),
+        ('{"historicalWeight":0.5}', '{"historicalWeight":0.25}', "historicalWeight"),
+        ('{"supersession":"latest-by-subject"}', '{}', "supersession"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("line", [("recall", "x"), ("stats",), ("serve", "--port", "0")], ids=" ".join)
+def test_a_clash_with_the_kept_configuration_names_the_field_as_the_file_does(
+    run, file, kept, told, field, line
+):
+    assert run("config", *file(kept), "--save").code == 0
+    refused = run(*line, *file(told))
+    assert refused.code == 2
+    assert refused.err.splitlines()[-1].startswith(f"perdure: {field} is ")
