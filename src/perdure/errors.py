@@ -145,7 +145,7 @@ class InvalidJson(PerdureError):
 
 
 class InvalidTenant(PerdureError):
-    """A tenant's name is malformed."""
+    """A tenant's name is malformed, or the server keeps one store, of another tenant."""
 
     code = "invalid_tenant"
     status = 400
