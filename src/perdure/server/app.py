@@ -5,7 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from functools import cache
+from importlib.util import find_spec
 from typing import Any
+
+if not all(map(find_spec, ("litestar", "prometheus_client", "opentelemetry"))):
+    raise ImportError("perdure.server.app needs the server's packages: pip install 'perdure[server]'")
 
 from litestar import Litestar, asgi
 

@@ -6,6 +6,8 @@ import asyncio
 import io
 import json
 import logging
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -80,6 +82,20 @@ def key(store: Path, **told: Any) -> str:
     admit(store, grant.tenant)
     with Keyring(store) as ring:
         return f"Bearer {ring.create(grant)[1]}"
+
+
+def test_without_its_packages_the_application_says_what_to_install():
+    for package in ("litestar", "prometheus_client", "opentelemetry"):
+        script = f"""
+import importlib.util
+found = importlib.util.find_spec
+importlib.util.find_spec = lambda name, *rest: None if name == {package!r} else found(name, *rest)
+import perdure.server.app
+"""
+        done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+        assert done.stderr.splitlines()[-1] == (
+            "ImportError: perdure.server.app needs the server's packages: pip install 'perdure[server]'"
+        )
 
 
 # What is there
