@@ -8,6 +8,7 @@ import jsonschema
 import pytest
 
 from contract.cases import FIXTURES
+from perdure.contract.limits import EMBEDDED, HTTP
 from perdure.contract.operations import OPERATIONS
 from perdure.contract.schema import COPIES, documents_of_schema, openapi, reply_schema, request_schema
 
@@ -61,3 +62,14 @@ def test_no_reference_of_the_description_leads_nowhere():
         at = told
         for step in reference.removeprefix("#/").split("/"):
             at = at[step]
+
+
+def test_the_description_of_http_tells_the_limits_of_http_and_the_schemas_those_of_the_engine():
+    told = openapi()["components"]["schemas"]
+    for name in ("recall", "trace", "explain", "searchDocuments"):
+        operation = OPERATIONS[name]
+        shown = told[operation.request.__name__]["properties"]["k"]
+        assert [kind["maximum"] for kind in shown["anyOf"] if "maximum" in kind] == [HTTP.k_max]
+        own = request_schema(name)["properties"]["k"]
+        assert [kind["maximum"] for kind in own["anyOf"] if "maximum" in kind] == [EMBEDDED.k_max]
+    assert told["RememberMany"]["properties"]["facts"]["maxItems"] == HTTP.batch_max

@@ -11,6 +11,7 @@ import msgspec
 
 from perdure.contract import replies, requests
 from perdure.contract.capabilities import CONTRACT_VERSION
+from perdure.contract.limits import HTTP
 from perdure.contract.operations import OPERATIONS, Operation
 from perdure.contract.replies import ErrorReply
 
@@ -156,7 +157,18 @@ def _components() -> JsonObject:
             kinds |= dict.fromkeys(one.many[1:])
     kinds.pop(replies.ExportLine)
     _, found = msgspec.json.schema_components([*kinds], ref_template=_COMPONENTS)
-    return {name: _tidy(schema) for name, schema in sorted(found.items())}
+    return {name: _within_http(_tidy(schema)) for name, schema in sorted(found.items())}
+
+
+def _within_http(schema: JsonObject) -> JsonObject:
+    """Return the schema of a request with the limits of HTTP, where they are stricter than those of the engine."""
+    fields: JsonObject = schema.get("properties", {})
+    for kind in fields.get("k", {}).get("anyOf", []):
+        if kind["type"] == "integer":
+            kind["maximum"] = HTTP.k_max
+    if fields.get("facts", {}).get("type") == "array":
+        fields["facts"]["maxItems"] = HTTP.batch_max
+    return schema
 
 
 def _ref(name: str) -> JsonObject:

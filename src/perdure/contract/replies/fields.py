@@ -20,6 +20,22 @@ Outcome = Annotated[
 ]
 
 
+def says(description: str) -> Meta:
+    return Meta(description=description)
+
+
+Pending = Annotated[
+    bool,
+    says("Whether something keeps erased bytes in a file still; the next operation on the store ends it."),
+]
+
+
+DryRun = Annotated[bool, says("Whether nothing was changed, and this is only what would be.")]
+
+
+Purged = Annotated[bool, says("Whether the store was rewritten without them.")]
+
+
 class Reply(Struct, frozen=True, rename="camel"):
     """What all replies share. A newer server may tell more: unknown fields are passed over.
 

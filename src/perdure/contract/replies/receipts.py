@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
-from perdure.contract.replies.fields import Millis, Outcome, Reply, Status
+from perdure.contract.replies.fields import DryRun, Millis, Outcome, Pending, Purged, Reply, Status, says
 
 
 class Remembered(Reply, frozen=True):
     """The receipt of one fact."""
 
-    id: str | None
+    id: Annotated[
+        str | None,
+        says("null only when it was refused; of a merged one that of the fact it was merged into."),
+    ]
     outcome: Outcome
-    created: bool
+    created: Annotated[bool, says("True for created and replaced.")]
     status: Status | None
-    reason: str | None
-    ingest_time: Millis | None
-    supersedes: tuple[str, ...]
-    superseded_by: tuple[str, ...]
-    pending: bool
+    reason: Annotated[str | None, says("Why, where the outcome may surprise, and what to do.")]
+    ingest_time: Annotated[Millis | None, says("When it was recorded.")]
+    supersedes: Annotated[tuple[str, ...], says("Ids that this telling linked.")]
+    superseded_by: Annotated[tuple[str, ...], says("Ids that this telling linked.")]
+    pending: Pending
 
 
 class RememberedMany(Reply, frozen=True):
@@ -37,32 +40,32 @@ class StepObject(Reply, frozen=True):
 class CertificateObject(Reply, frozen=True):
     """The certificate of an erasure: no text and no id, only keyed digests of them."""
 
-    version: int
-    operation: str
+    version: Annotated[int, says("Of this form.")]
+    operation: Annotated[str, says("forget, erase or purge.")]
     at: Millis
-    store: str
-    epoch: int
-    spaces: int
+    store: Annotated[str, says("A keyed digest that recognises the store.")]
+    epoch: Annotated[int, says("How many purges the store had seen.")]
+    spaces: Annotated[int, says("That were erased whole.")]
     facts: int
-    records: int
-    ids: tuple[str, ...]
-    texts: tuple[str, ...]
+    records: Annotated[int, says("That were erased; of a purge by itself, that it left out.")]
+    ids: Annotated[tuple[str, ...], says("Keyed digests.")]
+    texts: Annotated[tuple[str, ...], says("Keyed digests.")]
     steps: tuple[StepObject, ...]
-    pending: bool
-    backups: tuple[Millis, ...]
-    outside: tuple[str, ...]
-    seal: str
+    pending: Pending
+    backups: Annotated[tuple[Millis, ...], says("Copies that were noted and may hold the facts.")]
+    outside: Annotated[tuple[str, ...], says("What the store cannot erase.")]
+    seal: Annotated[str, says("Keyed digest of all the rest: only the store can check it.")]
 
 
 class Forgotten(Reply, frozen=True):
     """The receipt of a forget."""
 
-    forgotten: tuple[str, ...]
-    derived: tuple[str, ...]
-    dry_run: bool
-    purged: bool
-    pending: bool
-    certificate: CertificateObject | None
+    forgotten: Annotated[tuple[str, ...], says("Ids that went, or in a dry run would go; sorted.")]
+    derived: Annotated[tuple[str, ...], says("Ids of what a consolidation made of them, and stays.")]
+    dry_run: DryRun
+    purged: Purged
+    pending: Pending
+    certificate: Annotated[CertificateObject | None, says("null where nothing was erased by this call.")]
 
 
 class Restored(Reply, frozen=True):
@@ -80,19 +83,19 @@ class Unblocked(Reply, frozen=True):
 class Consolidated(Reply, frozen=True):
     """The receipt of a consolidation."""
 
-    created: tuple[str, ...]
-    forgotten: tuple[str, ...]
-    dry_run: bool
-    pending: bool
+    created: Annotated[tuple[str, ...], says("Ids of new facts, in the order of the plan.")]
+    forgotten: Annotated[tuple[str, ...], says("Ids of removed sources, sorted.")]
+    dry_run: DryRun
+    pending: Pending
 
 
 class Merged(Reply, frozen=True):
     """The receipt of a merge."""
 
-    kept: str
-    merged: tuple[str, ...]
-    dry_run: bool
-    tags: tuple[str, ...]
+    kept: Annotated[str, says("The id of the fact that stays.")]
+    merged: Annotated[tuple[str, ...], says("Ids of the facts that it takes the place of.")]
+    dry_run: DryRun
+    tags: Annotated[tuple[str, ...], says("This and what follows is what is noted of it then.")]
     kind: str | None
     importance: float | None
     pinned: bool

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from msgspec import UNSET, UnsetType
 
-from perdure.contract.replies.fields import Reply, SpaceObject
+from perdure.contract.replies.fields import DryRun, Pending, Purged, Reply, SpaceObject, says
 from perdure.contract.replies.receipts import CertificateObject
 
 
@@ -19,21 +21,21 @@ class FeaturesObject(Reply, frozen=True):
     purge: bool
     consolidation: bool
     embeddings: bool
-    embedding_dimension: int | None
+    embedding_dimension: Annotated[int | None, says("null where it is not settled.")]
     encryption: bool
     conversation: bool
     pagination: bool
-    analysis_profile: str
-    embedder_model: str | None
+    analysis_profile: Annotated[str, says("How texts become words.")]
+    embedder_model: Annotated[str | None, says("null without an embedder.")]
 
 
 class LimitsObject(Reply, frozen=True):
     """The limits of a surface that are stricter than the engine's."""
 
-    k: int
-    query_bytes: int
-    batch: int
-    body_bytes: int
+    k: Annotated[int, says("Results at most.")]
+    query_bytes: Annotated[int, says("Of a query at most.")]
+    batch: Annotated[int, says("Facts of one remember at most.")]
+    body_bytes: Annotated[int, says("Of a request at most.")]
 
 
 class CapabilitiesReply(Reply, frozen=True):
@@ -52,17 +54,17 @@ class ReindexedReply(Reply, frozen=True):
     profile: str
     k1: float
     b: float
-    changed: bool
-    pending: bool
-    embedded: int
+    changed: Annotated[bool, says("False where it had these before.")]
+    pending: Pending
+    embedded: Annotated[int, says("Texts that were embedded anew.")]
 
 
 class EmbeddedReply(Reply, frozen=True):
     """How many texts got a vector, and how many have none still."""
 
-    embedded: int
-    missing: int
-    dry_run: bool
+    embedded: Annotated[int, says("0 in a dry run.")]
+    missing: Annotated[int, says("Texts that have none still.")]
+    dry_run: DryRun
 
 
 class SpacesReply(Reply, frozen=True):
@@ -77,67 +79,69 @@ class StatsReply(Reply, frozen=True):
     backend: str
     spaces: int
     facts: int
-    records: int
-    size_bytes: int | None
-    reclaimable_bytes: int | None
-    without_vector: int
+    records: Annotated[int, says("Entries of the log.")]
+    size_bytes: Annotated[int | None, says("null where it cannot be told.")]
+    reclaimable_bytes: Annotated[int | None, says("What a purge would give back, about.")]
+    without_vector: Annotated[int, says("Texts without a vector.")]
 
 
 class FindingObject(Reply, frozen=True):
     """Something that a verification found wrong."""
 
     message: str
-    space: int | None
-    seq: int | None
+    space: Annotated[int | None, says("Its number; null where it is about the whole store.")]
+    seq: Annotated[int | None, says("The record, by its place in the space.")]
 
 
 class VerifiedReply(Reply, frozen=True):
     """What a verification found."""
 
-    ok: bool
+    ok: Annotated[bool, says("Nothing was found.")]
     findings: tuple[FindingObject, ...]
-    spaces: int
-    records: int
+    spaces: Annotated[int, says("That were looked at.")]
+    records: Annotated[int, says("That were looked at.")]
 
 
 class PurgedReply(Reply, frozen=True):
     """The receipt of a purge."""
 
-    records: int
-    dropped: int
-    pending: bool
+    records: Annotated[int, says("What the store holds now.")]
+    dropped: Annotated[int, says("What it holds no more.")]
+    pending: Pending
     certificate: CertificateObject
 
 
 class ErasedReply(Reply, frozen=True):
     """The receipt of an erasure of whole memories."""
 
-    spaces: tuple[SpaceObject, ...]
-    facts: int
-    dry_run: bool
-    purged: bool
-    pending: bool
-    certificate: CertificateObject | None
+    spaces: Annotated[tuple[SpaceObject, ...], says("Names, sorted.")]
+    facts: Annotated[int, says("Facts and documents in them, hidden ones included.")]
+    dry_run: DryRun
+    purged: Purged
+    pending: Pending
+    certificate: Annotated[CertificateObject | None, says("null where nothing was erased by this call.")]
 
 
 class ProblemObject(Reply, frozen=True):
     """A line that cannot be imported, and why."""
 
-    line: int
+    line: Annotated[int, says("From 1.")]
     reason: str
 
 
 class ImportedReply(Reply, frozen=True):
     """What an import did, or would do."""
 
-    created: int
-    existing: int
-    skipped: int
-    facts: int
-    spaces: tuple[SpaceObject, ...]
-    problems: tuple[ProblemObject, ...]
-    foreign_receipts: int
-    dry_run: bool
+    created: Annotated[int, says("Lines about a space that were stored now.")]
+    existing: Annotated[int, says("Lines that were there before.")]
+    skipped: Annotated[int, says("Lines that were left out.")]
+    facts: Annotated[int, says("Facts and documents among those created.")]
+    spaces: Annotated[tuple[SpaceObject, ...], says("As named in the file, in its order.")]
+    problems: Annotated[tuple[ProblemObject, ...], says("Lines that are wrong.")]
+    foreign_receipts: Annotated[
+        int, says("Answers under idempotency keys of another secret, which answer nobody here.")
+    ]
+    dry_run: DryRun
 
 
 class ExportLine(Reply, frozen=True):

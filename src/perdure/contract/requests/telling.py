@@ -78,7 +78,7 @@ class FactInput(Request, frozen=True, kw_only=True):
 
 
 class Remember(FactInput, frozen=True, kw_only=True):
-    """One fact to remember."""
+    """Store a fact, or several in one transaction."""
 
     idempotency_key: IdempotencyKey | None = None
 
