@@ -22,6 +22,7 @@ from perdure.server.settings import Settings
 from perdure.server.sockets import BACKLOG
 
 GARBAGE_THRESHOLDS = (20_000, 10, 20)  # of Python's three generations; the first is 700 without it
+_OF_CERTIFICATE = ("EE_KEY_TOO_SMALL", "CA_KEY_TOO_SMALL", "CA_MD_TOO_WEAK")  # of OpenSSL
 
 
 class Server(uvicorn.Server):
@@ -85,6 +86,10 @@ def run(
         front.close()
 
 
+def _reason(error: Exception) -> str:
+    return str(getattr(error, "reason", None) or getattr(error, "strerror", None) or type(error).__name__)
+
+
 def _spare_collections() -> None:
     """Keep what is there for good out of every collection of garbage, and collect the rest less often.
 
@@ -110,16 +115,28 @@ def check_start(settings: Settings) -> Path | None:
 
 
 def check_tls(settings: Settings) -> None:
-    """Raise InvalidRequest where the certificate and its key cannot be used."""
+    """Raise InvalidRequest, naming the file at fault, where the certificate and its key cannot be used."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    certificate, key = str(settings.tls_cert), str(settings.tls_key)
     try:
-        context.load_cert_chain(str(settings.tls_cert), str(settings.tls_key), password="")  # asks nobody
+        context.load_verify_locations(certificate)
     except (OSError, ValueError) as error:
-        reason = getattr(error, "reason", None) or getattr(error, "strerror", None) or type(error).__name__
         raise InvalidRequest(
-            f"the TLS certificate and key cannot be used ({reason}): give PEM files of one pair, the key without a "
-            "passphrase",
+            f"the TLS certificate cannot be used ({_reason(error)}): give --tls-cert a file with a certificate in PEM",
             field="tls_cert",
+        ) from error
+    try:
+        context.load_cert_chain(certificate, key, password="")  # asks nobody
+    except (OSError, ValueError) as error:
+        if isinstance(error, ssl.SSLError) and error.reason in _OF_CERTIFICATE:
+            raise InvalidRequest(
+                f"the TLS certificate cannot be used ({error.reason}): make one that this OpenSSL takes",
+                field="tls_cert",
+            ) from error
+        raise InvalidRequest(
+            f"the TLS key cannot be used ({_reason(error)}): give --tls-key the file with the key of this "
+            "certificate, in PEM and without a passphrase",
+            field="tls_key",
         ) from error
 
 
