@@ -28,7 +28,7 @@ from perdure.opening import Backend, Durability, KeyForm, Opening, check_timeout
 from perdure.planning.certificates import certify_purge, conclude, contradictions
 from perdure.planning.checks import checked_count, checked_flag
 from perdure.planning.embedding import Embedding
-from perdure.planning.erasing import erase_spaces, named_spaces, survey_spaces
+from perdure.planning.erasing import erase_spaces, has_remains, named_spaces, survey_spaces
 from perdure.planning.questions import checked_filter
 from perdure.search.query import Budget
 from perdure.space.purging import purge_store, rewritten
@@ -370,7 +370,9 @@ class Store:
         """Erase every memory of a principal, or that of one scope: facts, documents, blocks, names, all of it.
 
         Ends with a purge, so that the store equals one in which the principal never was. Each memory goes in
-        one transaction; where a crash comes between two, the same call erases the rest.
+        one transaction; where a crash comes between two, the same call erases the rest, and where it comes before
+        the purge, the same call purges. Of a name that has no memory nothing goes: then, and with no purge to make
+        up for, nothing is rewritten and there is no certificate.
 
         Args:
             principal: the exact name; an empty text is the principal that has none.
@@ -396,6 +398,8 @@ class Store:
         removed, erased = erase_spaces(self.log, name.principal, wanted, now)
         self._registry.forget(erased)
         self._recent.clear()  # whose handles would keep in memory what is erased
+        if not erased and not has_remains(self.log):
+            return Erased((), 0, dry_run=False, purged=False, pending=not self.log.scrub())
         pending, purged, certificate = conclude(
             self.log, "erase", removed, now, purge=True, progress=progress
         )

@@ -58,7 +58,7 @@ class Erased(msgspec.Struct, frozen=True):
     """The receipt of an erasure of whole memories; a dry run names what a real one would erase.
 
     `spaces` are their names, sorted, `facts` counts the facts and documents in them, hidden ones included.
-    `pending` as in `Forgotten`; `certificate` is None in a dry run.
+    `pending` as in `Forgotten`; `certificate` is None in a dry run, and where nothing was there to erase.
     """
 
     spaces: tuple[Namespace, ...]

@@ -31,14 +31,25 @@ def named_spaces(log: Log) -> list[NamedSpace]:
     return between_purges(log, lambda: _named_spaces(log))
 
 
+def has_remains(log: Log) -> bool:
+    """Whether a space that was erased whole still has a place in the store: its purge was stopped, or is to come.
+
+    Raises Busy where purges overtook the reading again and again.
+    """
+    return between_purges(log, lambda: any(_find_name(log, number) is None for number in log.spaces()))
+
+
 def _named_spaces(log: Log) -> list[NamedSpace]:
-    found = []
-    for number in log.spaces():
-        for entry in log.read(number, 0, 1):
-            record = None if entry.data is None else decode(entry.data, space=number, seq=1)
-            if isinstance(record, SpaceRecord):
-                found.append(NamedSpace(number, Namespace(record.principal, record.scope)))
+    found = [NamedSpace(number, name) for number in log.spaces() if (name := _find_name(log, number))]
     return [space for space in found if space.namespace != CONFIGURATION]
+
+
+def _find_name(log: Log, number: int) -> Namespace | None:
+    for entry in log.read(number, 0, 1):
+        record = None if entry.data is None else decode(entry.data, space=number, seq=1)
+        if isinstance(record, SpaceRecord):
+            return Namespace(record.principal, record.scope)
+    return None
 
 
 def survey_spaces(log: Log, principal: str, scope: str | None) -> tuple[Removed, tuple[Namespace, ...]]:

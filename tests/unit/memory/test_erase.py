@@ -74,9 +74,10 @@ def test_a_scope_limits_the_erasure_and_the_empty_scope_is_one_like_any_other(te
 @pytest.mark.parametrize("name", ["u", "U1", "u1 ", "u1%", "u_", "*", "u1\u0301", "nobody", ""])
 def test_names_are_compared_exactly_and_an_unknown_one_erases_nothing(tenants, name):
     store = tenants["A"]
-    before, names = shown(store), store.spaces()
+    before, names, epoch = shown(store), store.spaces(), store.log.epoch()
     reply = store.erase(name)
-    assert (reply.spaces, reply.facts, reply.certificate.facts) == ((), 0, 0)
+    assert (reply.spaces, reply.facts, reply.purged, reply.certificate) == ((), 0, False, None)
+    assert store.log.epoch() == epoch  # no cursor ends for it
     assert store.erase("u1", name or "other").spaces == ()
     assert store.spaces() == names
     assert [(items, hidden) for items, hidden, *_ in shown(store).values()] == [
@@ -194,6 +195,22 @@ def test_an_erasure_that_was_stopped_between_two_memories_is_finished_by_the_sam
         assert (rest.spaces, rest.facts, rest.certificate.spaces) == ((Namespace("u1", "work"),), 3, 1)
         assert store.spaces() == [Namespace("u2", ""), Namespace("u2", "work")]
         assert store.check_certificate(rest.certificate) == ()
+
+
+def test_an_erasure_that_was_stopped_before_its_purge_is_finished_by_the_same_call(tenants, monkeypatch):
+    store = tenants["A"]
+
+    def refuse(*_):
+        raise Busy("a backup is being made")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(store.log, "purge", refuse)
+        with pytest.raises(Busy):
+            store.erase("u1")
+    again = store.erase("u1")
+    assert (again.spaces, again.purged, again.certificate.facts) == ((), True, 0)
+    last = store.erase("u1")
+    assert (last.purged, last.certificate) == (False, None)
 
 
 def test_a_clock_that_tells_no_time_stops_an_erasure_before_it_begins(store):
