@@ -61,9 +61,7 @@ def decode_request(operation: Operation, plain: object) -> Request:
     try:
         return msgspec.convert(plain if type(plain) is dict else dict(plain), kind)
     except msgspec.ValidationError as error:
-        told = _told(str(error), operation, kind)
-        told.in_wire_names = True  # what was sent is named as it was sent
-        raise told from None
+        raise refusal(str(error), operation, kind) from None
     except UnicodeEncodeError:  # a field's name, or a scope's kind; values are judged later
         raise InvalidRequest("a name in the request has a lone surrogate; send valid Unicode") from None
 
@@ -84,11 +82,13 @@ def check_limits(request: Request, limits: SurfaceLimits) -> None:
             )
     for name, members in _lists(request):
         if len(members) > limits.batch_max:
-            raise InvalidRequest(
-                f"{name} has {len(members)} members, more than the {limits.batch_max} that are taken here; send "
-                "several requests",
-                field=name,
-            )
+            raise too_many(name, limits.batch_max, is_batch=True)
+
+
+def too_many(name: str, limit: int, *, is_batch: bool) -> InvalidRequest:
+    """Return the refusal of a list with more members than this; those of a batch may come in several requests."""
+    advice = " that are taken here; send several requests" if is_batch else " that are allowed"
+    return InvalidRequest(f"{name} has more than the {limit} members{advice}", field=name)
 
 
 def _lists(request: Request) -> Iterator[tuple[str, list[Any]]]:
@@ -103,7 +103,14 @@ def _lists(request: Request) -> Iterator[tuple[str, list[Any]]]:
             yield name, members
 
 
-def _told(message: str, operation: Operation, kind: type[Request]) -> InvalidRequest:
+def refusal(message: str, operation: Operation, kind: type[Request]) -> InvalidRequest:
+    """Return the refusal of a request of this kind from what the codec says of it."""
+    found = _refusal(message, operation, kind)
+    found.in_wire_names = True  # what was sent is named as it was sent
+    return found
+
+
+def _refusal(message: str, operation: Operation, kind: type[Request]) -> InvalidRequest:
     if found := _UNKNOWN.fullmatch(message):
         name, path = found[1][:SHOWN_MAX], _path(found[2])
         if path:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from perdure.contract.limits import HTTP
+from perdure.contract.shapes import BYTES_MIN, check_shape
 from perdure.errors import InvalidRequest, NotFound
 from perdure.server.access import Allowed, check_role, place, read_headers
 from perdure.server.asked import Asked
@@ -75,7 +76,7 @@ class Api:
         self, asked: Asked, allowed: Allowed, gone: Route, body: bytes
     ) -> tuple[list[tuple[bytes, bytes]], bytes]:
         def work() -> tuple[list[tuple[bytes, bytes]], bytes]:
-            request = merged(decode_body(body), gone.fields)
+            request = merged(_decoded(gone, body), gone.fields)
             with self._engine.caller(allowed, gone.operation) as caller:
                 answer = caller.call(gone.operation.name, request)
             return self._finished(gone, answer)
@@ -104,7 +105,7 @@ class Api:
         flow = Outflow()
 
         def work() -> None:
-            request = decode_body(body)
+            request = _decoded(gone, body)
             with self._engine.caller(allowed, gone.operation) as caller:
                 flow.pour(caller.export_lines(request))
 
@@ -150,6 +151,12 @@ class Api:
 
     def _traced(self, asked: Asked, work: Callable[[], Any]) -> Callable[[], Any]:
         return work if self._tracing is None else self._tracing.around(asked, work)
+
+
+def _decoded(gone: Route, body: bytes) -> dict[str, Any]:
+    if len(body) > BYTES_MIN:
+        check_shape(gone.operation, body, HTTP)
+    return decode_body(body)
 
 
 def merged(told: dict[str, Any], fields: dict[str, Any]) -> dict[str, Any]:

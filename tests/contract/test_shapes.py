@@ -1,0 +1,188 @@
+"""Long bodies are looked at before they are decoded: cheaply, and never more strictly than what decodes them."""
+
+from __future__ import annotations
+
+import json
+import time
+import tracemalloc
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from perdure.contract.decoding import check_limits, decode_request
+from perdure.contract.limits import HTTP, METADATA_BYTES_MAX, TAGS_MAX
+from perdure.contract.operations import OPERATIONS
+from perdure.contract.shapes import check_shape, parts_of
+from perdure.errors import InvalidJson, InvalidRequest
+
+MIB = 1 << 20
+MANY = b",".join(b'"%d":1' % number for number in range(1_300_000))
+IDS = b",".join(b'"n%d"' % number for number in range(1_400_000))
+LONG = {
+    "metadata of very many keys": ("remember", b'{"text":"x","metadata":{%b}}' % MANY),
+    "a filter of very many keys": ("recall", b'{"query":"x","filter":{%b}}' % MANY),
+    "very many conditions": (
+        "recall",
+        b'{"query":"x","filter":{"$or":[%b]}}' % b",".join([b'{"a":1}'] * 1_800_000),
+    ),
+    "very many unknown fields": ("remember", b'{"text":"x",%b}' % MANY),
+    "an unknown list": ("remember", b'{"text":"x","other":[%b1]}' % (b"1," * (7 * MIB))),
+    "lists in lists": (
+        "remember",
+        b'{"text":"x","metadata":{"a":' + b"[" * 120 + b"[]," * (4 * MIB) + b"1" + b"]" * 120 + b"}}",
+    ),
+    "very many ids of a scope": ("forget", b'{"scope":{"kind":"ids","ids":[%b]}}' % IDS),
+    "very many ids": ("recordUse", b'{"ids":[%b]}' % IDS),
+    "very many texts": ("unblock", b'{"texts":[%b]}' % IDS),
+    "very many facts": ("remember", b'{"facts":[%b]}' % b",".join([b'{"text":"x"}'] * MIB)),
+    "very many tags": ("remember", b'{"facts":[{"text":"x","tags":[%b]}]}' % IDS),
+    "a very long vector": ("recall", b'{"query":"x","embedding":[%b1]}' % (b"1," * (7 * MIB))),
+    "vectors for very many units": (
+        "putDocument",
+        b'{"id":"x","text":"x","embedding":[%b1]}' % (b"[1]," * (3 * MIB)),
+    ),
+    "metadata that is lawful in each of many facts": (
+        "remember",
+        b'{"facts":[%b]}' % b",".join([b'{"text":"x","metadata":{"a":[%b1]}}' % (b"[]," * 20_000)] * 200),
+    ),
+    "very many memories": (
+        "recall",
+        b'{"query":"x","spaces":[%b]}' % b",".join([b"{}"] * (4 * MIB)),
+    ),
+    "weights for what is very far off": (
+        "recall",
+        b'{"query":"x","context":{"neighbours":[%b1]}}' % (b"1," * (7 * MIB)),
+    ),
+    "no object": ("recall", b"[%b1]" % (b"1," * (7 * MIB))),
+    "no JSON": ("remember", b'{"text":"x","metadata":{%b}' % MANY),
+}
+
+
+def refused(op: str, body: bytes) -> InvalidRequest | InvalidJson:
+    with pytest.raises((InvalidRequest, InvalidJson)) as found:
+        check_shape(OPERATIONS[op], body, HTTP)
+    return found.value
+
+
+@pytest.mark.parametrize("name", LONG)
+def test_a_body_that_holds_too_much_is_refused_in_little_more_room_than_it_takes_itself(name):
+    op, body = LONG[name]
+    refused(op, b'{"text":5,"ids":5,"id":5,"query":5}')  # what decodes it is made once
+    tracemalloc.start()
+    began = time.monotonic()
+    try:
+        refused(op, body)
+        assert tracemalloc.get_traced_memory()[1] < 4 * len(body) + MIB
+    finally:
+        tracemalloc.stop()
+    assert time.monotonic() - began < 5
+
+
+@pytest.mark.parametrize(
+    ("op", "request_"),
+    [
+        ("remember", {"text": "x", "other": 1}),
+        ("remember", {"text": 5}),
+        ("remember", {"text": "x", "tags": 5}),
+        ("remember", {"text": "x", "tags": ["a", 5]}),
+        ("remember", {"text": "x", "metadata": []}),
+        ("remember", {"text": "x", "source": {"start": "a"}}),
+        ("remember", {"text": "x", "source": {"other": 1}}),
+        ("remember", {"facts": {}}),
+        ("remember", {"facts": [{"text": "x"}, 5]}),
+        ("remember", {"facts": [{"text": "x"}, {"text": "x", "other": 1}]}),
+        ("remember", {"facts": [{"text": "x"}, {"text": "x", "embedding": [1, "a"]}]}),
+        ("remember", {"facts": [{"text": "x", "metadata": "a"}]}),
+        ("recall", {"query": "x", "context": {"neighbours": ["a"]}}),
+        ("recall", {"query": "x", "context": {"other": 1}}),
+        ("recall", {"query": "x", "weights": {"other": 1}}),
+        ("recall", {"query": "x", "validDuring": [1, 2.5]}),
+        ("recall", {"query": "x", "spaces": [5]}),
+        ("forget", {"scope": {"kind": "other"}}),
+        ("forget", {"scope": {"kind": "ids", "ids": [5]}}),
+        ("forget", {"scope": {"kind": "ids", "ids": [], "other": 1}}),
+        ("forget", {"scope": {"kind": "filter", "filter": 5}}),
+        ("forget", {"scope": 5}),
+        ("putDocument", {"id": "x", "text": "x", "embedding": [[1], ["a"]]}),
+        ("restore", {"ids": ["x"] * (HTTP.batch_max + 1)}),
+        ("remember", {"facts": [{"text": "x"}] * (HTTP.batch_max + 1)}),
+        ("forget", {"scope": {"kind": "ids", "ids": ["x"] * (HTTP.batch_max + 1)}}),
+    ],
+)
+def test_a_refusal_has_the_words_and_the_field_that_it_has_for_a_short_body(op, request_):
+    with pytest.raises(InvalidRequest) as found:
+        check_limits(decode_request(OPERATIONS[op], request_), HTTP)
+    first = refused(op, json.dumps(request_).encode())
+    assert (first.message, first.field) == (found.value.message, found.value.field)
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        {"text": "x", "metadata": {"a": "," * (METADATA_BYTES_MAX - 8)}},
+        {"text": "x", "metadata": {"a": "é" * (METADATA_BYTES_MAX // 2 - 4)}},
+        {"text": "x", "tags": [str(number) for number in range(TAGS_MAX)], "embedding": [0.5] * 4_096},
+        {"facts": [{"text": "x, y", "metadata": {"a": [1] * 100}}] * HTTP.batch_max},
+    ],
+)
+def test_what_is_as_large_as_it_may_be_passes(request_):
+    check_shape(OPERATIONS["remember"], json.dumps(request_).encode(), HTTP)
+    check_shape(OPERATIONS["remember"], json.dumps(request_, indent=1).encode(), HTTP)
+
+
+def test_white_space_and_escapes_around_what_may_be_stored_are_taken():
+    spelled = "".join(f"\\u{ord('a'):04x}" for _ in range(METADATA_BYTES_MAX - 8))
+    check_shape(
+        OPERATIONS["remember"], b'{"text":"x","metadata":{"a": "%b"}}' % spelled.encode() + b" " * MIB, HTTP
+    )
+
+
+json_values = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**60), 2**60)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(st.characters(exclude_categories=["Cs"]), max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from("abc"), inner, max_size=3),
+    max_leaves=8,
+)
+fields = st.sampled_from(
+    sorted({
+        name
+        for operation in OPERATIONS.values()
+        for kind in (operation.request, *([operation.many[1]] if operation.many else []))
+        for name in kind.__struct_encode_fields__
+    })
+)  # fmt: skip
+lawful = st.sampled_from(
+    [
+        {"text": "x"}, "x", 5, True, 0.5, ["x"], [0.5], [[0.5], 1], {"kind": "ids", "ids": ["x"]},
+        {"kind": "matching", "metadata": {"a": 1}}, [{"text": "x", "tags": ["a"]}], {"a": {"b": [1]}},
+        {"principal": "x"}, [1, "2024-01-01"],
+    ]
+)  # fmt: skip
+
+
+@given(
+    st.sampled_from(sorted(OPERATIONS)),
+    st.dictionaries(fields | st.just("other"), lawful | json_values, max_size=3),
+)
+def test_what_the_look_refuses_is_refused_when_it_is_decoded_too(op, request_):
+    try:
+        check_shape(OPERATIONS[op], json.dumps(request_).encode(), HTTP)
+    except (InvalidRequest, InvalidJson):
+        with pytest.raises(InvalidRequest):
+            check_limits(decode_request(OPERATIONS[op], request_), HTTP)
+
+
+@given(json_values)
+def test_the_parts_of_a_text_are_no_more_than_its_bytes_and_no_fewer_than_what_it_holds(value):
+    def held(one):
+        if isinstance(one, dict):
+            return 1 + sum(1 + held(inner) for inner in one.values())
+        return 1 + sum(1 + held(inner) for inner in one) if isinstance(one, list) else 0
+
+    text = json.dumps(value).encode()
+    assert held(value) <= 2 * parts_of(text) + 1
+    assert parts_of(text) <= len(text)
