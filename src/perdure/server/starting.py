@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+import signal
 import socket
+import sys
 from contextlib import closing
 from pathlib import Path
 
@@ -16,8 +18,9 @@ from perdure.server.supervising import Supervisor
 
 
 def start(settings: Settings) -> None:
-    """Serve until SIGINT or SIGTERM, then finish what has begun.
+    """Serve until SIGINT or SIGTERM, then finish what has begun. Call it on the main thread.
 
+    A SIGTERM that comes before anything is served closes what was opened and ends the process with exit code 0.
     Once requests are taken, a line on standard error tells the address, and the file of the token where there is one.
 
     Raises:
@@ -27,12 +30,14 @@ def start(settings: Settings) -> None:
     if settings.tls_cert is not None:
         check_tls(settings)
     writer = start_logging(settings.log_level, as_json=settings.log_format == "json")
+    before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     try:
         if settings.workers == 1:
             _serve_here(settings, writer)
         else:
             _serve_with_workers(settings, writer)
     finally:
+        signal.signal(signal.SIGTERM, before)
         writer.close()
 
 

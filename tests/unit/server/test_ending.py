@@ -1,0 +1,46 @@
+"""A signal that comes before anything is served ends the server in order all the same."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+# The signal comes when the stores are open and nobody is served yet.
+SCRIPT = """
+import os, signal, sys
+from perdure.server.engine import Engine
+from perdure.server.settings import Settings
+from perdure.server.starting import start
+checked, closed = Engine.check, Engine.close
+
+def check(engine):
+    checked(engine)
+    os.kill(os.getpid(), signal.SIGTERM)
+
+def close(engine):
+    closed(engine)
+    print("closed")
+
+if __name__ == "__main__":
+    Engine.check, Engine.close = check, close
+    start(Settings(sys.argv[1], port=0, workers=int(sys.argv[2]), log_format="json"))
+"""
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_server_that_is_stopped_before_it_serves_closes_its_stores_and_ends_with_0(tmp_path, workers):
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT, str(tmp_path / "store"), str(workers)],
+        capture_output=True,
+        text=True,
+        timeout=90,
+        check=False,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    assert (done.returncode, done.stdout.splitlines()[:1]) == (0, ["closed"])
+    events = [json.loads(line)["event"] for line in done.stderr.splitlines()]
+    assert "serving" not in events
