@@ -291,7 +291,7 @@ def test_where_the_sdk_is_absent_the_error_says_what_to_install(tmp_path):
         env=ENVIRONMENT,
         check=False,
     )
-    assert (done.returncode, done.stdout) == (2, b"")
+    assert (done.returncode, done.stdout) == (1, b"")
     assert done.stderr.count(b"\n") == 1
     assert b"pip install 'perdure[mcp]'" in done.stderr
 

@@ -7,12 +7,13 @@ import signal
 import sys
 from contextlib import AbstractContextManager, closing
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from perdure.cli.failures import complain
+from perdure.cli.failures import Failed, complain
 from perdure.cli.options import one_of
 from perdure.cli.session import EPHEMERAL, Session, command
 from perdure.contract.limits import BODY_BYTES_MAX
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from perdure.server.keyring_authentication import Authenticator
     from perdure.store import Store
 
+MISSING = "mcp needs the package mcp: pip install 'perdure[mcp]'"
 TRANSPORTS = ("stdio", "http")
 LEVELS = ("debug", "info", "warning", "error")
 PORT_DEFAULT = 8421  # the one beside that of perdure serve
@@ -102,6 +104,8 @@ def mcp(  # noqa: PLR0913 - the options of the command
       perdure mcp --read-only --tools all
       perdure mcp --transport http --port 8500
     """
+    if find_spec("mcp") is None:
+        raise Failed(MISSING)
     settings = _settings(tools, read_only=read_only, may_forget=not no_forget)
     _check_choice(transport, "transport", TRANSPORTS)
     _check_choice(log_level, "log_level", LEVELS)
