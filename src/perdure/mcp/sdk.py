@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterable, Awaitable, Callable, Mapping
+from contextlib import suppress
 from functools import partial
 from importlib.metadata import version
 from typing import Any
@@ -10,9 +11,11 @@ from typing import Any
 from perdure.dispatch import Caller
 from perdure.errors import InvalidRequest, NotFound, PerdureError
 from perdure.mcp import resources
+from perdure.mcp.messages import INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, encoded, refused
 from perdure.mcp.service import Service, internal
 
 try:
+    import anyio
     import anyio.to_thread
     from mcp.server.lowlevel import Server
 except ImportError as error:
@@ -28,9 +31,7 @@ Run = Callable[[Callable[[], JsonObject]], Awaitable[JsonObject]]
 """Runs a call of the engine, which blocks, without blocking the event loop."""
 
 NAME = "perdure"
-_INVALID_PARAMS = -32602
 _NOT_FOUND = -32002  # a resource's, by the protocol
-_INTERNAL = -32603
 _IS_V2 = hasattr(Server, "add_request_handler")
 _Answer = Callable[[Any, Mapping[str, Any]], Awaitable[JsonObject]]
 
@@ -48,7 +49,7 @@ def make_server(service: Service, caller_of: CallerOf, run: Run = in_thread) -> 
 
     async def call(request: Any, params: Mapping[str, Any]) -> JsonObject:
         work = partial(service.call, params["name"], params.get("arguments"), caller_of(request))
-        return await _carried_out(run, work, _INVALID_PARAMS)
+        return await _carried_out(run, work, INVALID_PARAMS)
 
     async def listed(_: Any, __: Mapping[str, Any]) -> JsonObject:
         return {"resources": list(resources.RESOURCES)}
@@ -72,6 +73,68 @@ def make_server(service: Service, caller_of: CallerOf, run: Run = in_thread) -> 
     return server
 
 
+async def serve_messages(
+    server: Any, messages: AsyncIterable[JsonObject], write: Callable[[str], Awaitable[None]]
+) -> None:
+    """Serve one client until its messages end.
+
+    The SDK's own transport reads lines, and says nothing to whoever waits for an answer to one that it cannot read.
+
+    Args:
+        server: of `make_server`.
+        messages: that were judged.
+        write: takes lines, one after the other.
+    """
+    into, read = anyio.create_memory_object_stream[Any](0)
+    sent, out = anyio.create_memory_object_stream[Any](0)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(_pass_on, messages, into, write)
+        tasks.start_soon(_pass_out, out, write)
+        await server.run(read, sent, server.create_initialization_options())
+
+
+async def _pass_on(messages: Any, into: Any, write: Callable[[str], Awaitable[None]]) -> None:
+    from mcp.shared.message import SessionMessage  # noqa: PLC0415 - only this transport needs it
+
+    with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):  # the server has ended
+        async with into:
+            async for message in messages:
+                try:
+                    typed = _typed(message)
+                except ValueError:
+                    if "method" in message and "id" in message:
+                        error = InvalidRequest("the message is none of the Model Context Protocol")
+                        await write(encoded(refused(message["id"], INVALID_REQUEST, error).reply))
+                    continue
+                await into.send(SessionMessage(typed))
+
+
+async def _pass_out(out: Any, write: Callable[[str], Awaitable[None]]) -> None:
+    left_out = (
+        {"exclude_unset": True} if _IS_V2 else {"exclude_none": True}
+    )  # as the SDK's own transport does
+    async with out:
+        async for sent in out:
+            try:
+                line = sent.message.model_dump_json(by_alias=True, **left_out) + "\n"
+            except ValueError as error:  # what cannot be written must not end the server
+                failed = internal("writing a reply", error)
+                line = encoded(refused(getattr(sent.message, "id", None), INTERNAL_ERROR, failed).reply)
+            await write(line)
+
+
+def _typed(message: JsonObject) -> Any:
+    """Return a message as the SDK has it. Raises ValueError where it takes none such."""
+    if _IS_V2:
+        import mcp_types  # noqa: PLC0415 - version 1 has none
+
+        return mcp_types.jsonrpc_message_adapter.validate_python(message, by_name=False)
+    from mcp import types  # noqa: PLC0415 - version 2 keeps them elsewhere
+
+    wrapped: Any = types.JSONRPCMessage
+    return wrapped.model_validate(message)
+
+
 async def _carried_out(run: Run, work: Callable[[], JsonObject], absent: int) -> JsonObject:
     """Return what the work gives; what it raises is an error of the protocol, and the server lives on."""
     try:
@@ -79,9 +142,9 @@ async def _carried_out(run: Run, work: Callable[[], JsonObject], absent: int) ->
     except NotFound as error:
         raise _error(absent, error) from None
     except PerdureError as error:
-        raise _error(_INVALID_PARAMS if isinstance(error, InvalidRequest) else _INTERNAL, error) from None
+        raise _error(INVALID_PARAMS if isinstance(error, InvalidRequest) else INTERNAL_ERROR, error) from None
     except Exception as error:  # noqa: BLE001 - as in Service.call, for what is no tool
-        raise _error(_INTERNAL, internal("the server", error)) from None
+        raise _error(INTERNAL_ERROR, internal("the server", error)) from None
 
 
 def _error(code: int, error: PerdureError) -> Exception:
@@ -114,7 +177,7 @@ def _register_v2(server: Any, answers: Mapping[str, _Answer]) -> None:
 
 def _handler_v2(answer: _Answer, result: Any) -> Callable[[Any, Any], Awaitable[Any]]:
     async def handle(context: Any, params: Any) -> Any:
-        told = {} if params is None else params.model_dump(mode="json", by_alias=True)
+        told = {} if params is None else params.model_dump(by_alias=True)
         # The result's own type knows what else each revision of the protocol wants in it.
         return result.model_validate(await answer(context.request, told))
 
@@ -142,7 +205,7 @@ def _register_v1(server: Any, answers: Mapping[str, _Answer]) -> None:
 
 def _handler_v1(server: Any, answer: _Answer, result: Any, wrapped: Any) -> Callable[[Any], Awaitable[Any]]:
     async def handle(message: Any) -> Any:
-        told = {} if message.params is None else message.params.model_dump(mode="json", by_alias=True)
+        told = {} if message.params is None else message.params.model_dump(by_alias=True)
         answered = await answer(server.request_context.request, told)
         return wrapped(result.model_validate(answered))
 

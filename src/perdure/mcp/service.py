@@ -62,9 +62,9 @@ class Service:
             reply = self._reply(tool, told, caller)
             return _result(_text_of(tool, reply), reply)
         except PerdureError as error:
-            return _failure(error, told)
+            return failure(error, told)
         except Exception as error:  # noqa: BLE001 - a plug-in may raise anything, and the server lives on
-            return _failure(internal(f"the tool {tool.name}", error), told)
+            return failure(internal(f"the tool {tool.name}", error), told)
 
     def read(self, uri: str, caller: Caller) -> JsonObject:
         """Return the contents of a resource as a plain object of the protocol; raises as `resources.read`."""
@@ -178,8 +178,9 @@ def _lines(reply: JsonObject) -> Iterator[Any]:
         yield rest
 
 
-def _failure(error: PerdureError, told: Mapping[str, Any]) -> JsonObject:
-    plain = told_error(error, told)
+def failure(error: PerdureError, told: Mapping[str, Any] | None = None) -> JsonObject:
+    """Return the result of a tool that failed, as a plain object of the protocol; `told` as in `told_error`."""
+    plain = told_error(error, told or {})
     message, details = plain["error"]["message"], plain["error"].get("details")
     text = f"{error.code}: {message}" + (f"\n{line_of(details)}" if details else "")
     return {**_result(text, plain), "isError": True}

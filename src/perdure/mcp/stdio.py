@@ -9,9 +9,10 @@ import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import Any
 
 import msgspec
+
+from perdure.mcp.messages import LINE_BYTES_MAX, JsonObject, Refused, encoded, judged
 
 END_WAIT_S = 30.0  # as long as a write waits for the turn of others
 READ_BYTES = 65_536
@@ -48,12 +49,11 @@ def claimed() -> Iterator[Wire]:
         os.close(nothing)
 
 
-class _Message(msgspec.Struct):
-    """What of a message says whether it is a request, or the reply to one."""
+class _Written(msgspec.Struct):
+    """What of a message that was written says whether it is a reply, and to which request."""
 
     id: int | str | None = None
     method: str | None = None
-    params: Any = None
 
 
 class Open:
@@ -63,19 +63,18 @@ class Open:
         self._ids: set[int | str] = set()
         self._changed = asyncio.Event()
 
-    def read(self, line: str) -> None:
+    def read(self, message: JsonObject) -> None:
         """Note what the client sent: a request, or that it gives one up."""
-        message = _message(line)
-        if message.method is None:
+        if "method" not in message:
             return
-        if message.id is not None:
-            self._ids.add(message.id)
-        elif message.method == "notifications/cancelled" and isinstance(message.params, dict):
-            self._done(message.params.get("requestId"))
+        if "id" in message:
+            self._ids.add(message["id"])
+        elif message["method"] == "notifications/cancelled" and isinstance(message.get("params"), dict):
+            self._done(message["params"].get("requestId"))
 
     def written(self, text: str) -> None:
         """Note what the client is sent."""
-        message = _message(text)
+        message = msgspec.json.decode(text, type=_Written)
         if message.method is None:
             self._done(message.id)
 
@@ -91,49 +90,18 @@ class Open:
             self._changed.set()
 
 
-class Lines:
-    """The lines of a descriptor, to iterate over asynchronously, once; text that is no UTF-8 is replaced.
-
-    They end when the client has closed its side and its requests are answered, or END_WAIT_S later: a client may
-    close as soon as it has asked. A thread that dies with the process reads them, so that one which waits for a
-    client keeps nobody from ending.
-    """
-
-    def __init__(self, source: int, requests: Open) -> None:
-        self._source, self._requests = source, requests
-        self._waiting: asyncio.Queue[str | None] = asyncio.Queue()
-        self._room = threading.Semaphore(LINES_WAITING_MAX)
-
-    async def __aiter__(self) -> AsyncIterator[str]:
-        loop = asyncio.get_running_loop()
-        threading.Thread(target=self._read, args=(loop,), name="perdure-mcp-input", daemon=True).start()
-        while (line := await self._waiting.get()) is not None:
-            self._room.release()
-            self._requests.read(line)
-            yield line
-        with suppress(TimeoutError):
-            await asyncio.wait_for(self._requests.none_left(), END_WAIT_S)
-
-    def _read(self, loop: asyncio.AbstractEventLoop) -> None:
-        with suppress(RuntimeError):  # the loop has ended, so nobody wants the rest
-            for line in _lines_of(self._source):
-                self._room.acquire()
-                loop.call_soon_threadsafe(self._waiting.put_nowait, line)
-            loop.call_soon_threadsafe(self._waiting.put_nowait, None)
-
-
 class Sink:
     """Where messages go. What is written to a client that has gone is lost, and that is no error."""
 
     def __init__(self, sink: int, requests: Open) -> None:
         self._sink, self._requests = sink, requests
+        self._turn = asyncio.Lock()
 
     async def write(self, text: str) -> None:
-        await asyncio.to_thread(self._write, text.encode())
+        """Write lines, and nothing of others between them."""
+        async with self._turn:
+            await asyncio.to_thread(self._write, text.encode())
         self._requests.written(text)
-
-    async def flush(self) -> None:
-        """Nothing is held back."""
 
     def _write(self, data: bytes) -> None:
         rest = memoryview(data)
@@ -142,22 +110,57 @@ class Sink:
                 rest = rest[os.write(self._sink, rest) :]
 
 
-def _message(text: str) -> _Message:
-    try:
-        return msgspec.json.decode(text, type=_Message)
-    except (msgspec.MsgspecError, RecursionError):  # the SDK judges what is no message
-        return _Message()
+class Messages:
+    """The messages on the lines of a descriptor, to iterate over asynchronously, once. Other lines are answered here.
+
+    They end when the client has closed its side, or `end` was called, and its requests are answered, or END_WAIT_S
+    later: a client may close as soon as it has asked. A thread that dies with the process reads and judges them, so
+    that one which waits for a client keeps nobody from ending.
+    """
+
+    def __init__(self, source: int, requests: Open, sink: Sink) -> None:
+        self._source, self._requests, self._sink = source, requests, sink
+        self._waiting: asyncio.Queue[JsonObject | Refused | None] = asyncio.Queue()
+        self._room = threading.Semaphore(LINES_WAITING_MAX)
+
+    async def __aiter__(self) -> AsyncIterator[JsonObject]:
+        loop = asyncio.get_running_loop()
+        threading.Thread(target=self._read, args=(loop,), name="perdure-mcp-input", daemon=True).start()
+        while (found := await self._waiting.get()) is not None:
+            self._room.release()
+            if isinstance(found, Refused):
+                await self._sink.write(encoded(found.reply))
+            else:
+                self._requests.read(found)
+                yield found
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._requests.none_left(), END_WAIT_S)
+
+    def end(self) -> None:
+        """Take no more than was read by now. Called in the event loop."""
+        self._waiting.put_nowait(None)
+
+    def _read(self, loop: asyncio.AbstractEventLoop) -> None:
+        with suppress(RuntimeError):  # the loop has ended, so nobody wants the rest
+            for line in lines_of(self._source):
+                if line.strip():
+                    self._room.acquire()
+                    loop.call_soon_threadsafe(self._waiting.put_nowait, judged(line))
+            loop.call_soon_threadsafe(self._waiting.put_nowait, None)
 
 
-def _lines_of(source: int) -> Iterator[str]:
-    """Yield the lines of a descriptor until its end, or until it fails, which is the end of a client too."""
-    begun: list[bytes] = []
+def lines_of(source: int) -> Iterator[bytes]:
+    """Yield the lines of a descriptor until its end, or until it fails, which is the end of a client too.
+
+    Of a line longer than LINE_BYTES_MAX it yields one byte more than that; the rest is not kept.
+    """
+    line = bytearray()
     with suppress(OSError):
         while data := os.read(source, READ_BYTES):
             first, *others = data.split(b"\n")
-            begun.append(first)
+            line += first[: LINE_BYTES_MAX + 1 - len(line)]
             for other in others:
-                yield b"".join(begun).decode(errors="replace")
-                begun = [other]
-    if any(begun):
-        yield b"".join(begun).decode(errors="replace")
+                yield bytes(line)
+                line = bytearray(other)
+    if line:
+        yield bytes(line)

@@ -11,6 +11,7 @@ from typing import Any
 from perdure.contract.operations import OPERATIONS, Operation
 from perdure.contract.wire import JsonObject
 from perdure.mcp.catalogue import TOOLS, Tool
+from perdure.mcp.messages import CALLS, is_request
 from perdure.server.access import place, read_headers
 from perdure.server.asked import Asked
 from perdure.server.bodies import Receive, decode_body, read_body
@@ -20,7 +21,6 @@ from perdure.server.guard import SECURITY_HEADERS, check_body
 from perdure.server.replying import JSON, Send
 
 PREPARED = "perdure.prepared"
-CALLS = "tools/call"
 
 
 def is_installed() -> bool:
@@ -72,16 +72,10 @@ def _operation_like(message: dict[str, Any]) -> Operation:
     Raises:
         Malformed: this is no message of JSON-RPC. The SDK would say so too, and repeat what is in it.
     """
-    method, params, id_ = (message.get(name) for name in ("method", "params", "id"))
-    if (
-        message.get("jsonrpc") != "2.0"
-        or not isinstance(method, str)
-        or not isinstance(params, dict | None)
-        or not isinstance(id_, str | int | None)
-        or isinstance(id_, bool)
-    ):
+    if not is_request(message):
         raise Malformed("the body must be a request or a notification of JSON-RPC 2.0", field="body")
-    tool = None if method != CALLS or params is None else _tool_of(params.get("name"))
+    params = message.get("params")
+    tool = None if message["method"] != CALLS or params is None else _tool_of(params.get("name"))
     return OPERATIONS["get" if tool is None else tool.operation]
 
 
