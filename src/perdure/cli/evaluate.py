@@ -188,7 +188,7 @@ def _second(first: Trial, config: str | None, options: _Told | None) -> Trial | 
 
     if config is None and options is None:
         return None
-    chosen = first if config is None else replace(first, config=read_config(config, "compare"))
+    chosen = first if config is None else replace(first, config=read_config(config, "compare", "--compare"))
     return replace(
         chosen,
         options=first.options if options is None else options.read(),

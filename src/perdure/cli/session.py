@@ -209,10 +209,13 @@ def session_of(common: Common) -> Session:
             option = name.replace("_", "-")
             raise InvalidRequest(f"--{option} is empty; name one, or leave the option out", field=name)
     place = common.store or os.environ.get("PERDURE_STORE") or str(default_store())
-    config = common.config or os.environ.get("PERDURE_CONFIG")
+    config, named = common.config, "--config"
+    if not config:
+        config, named = os.environ.get("PERDURE_CONFIG"), "PERDURE_CONFIG"
     key, secret = _key(common.key_file), _secret(common.secret_file)
     names = common.principal, common.scope, common.as_json
-    return Session(place, *names, read_config(config) if config else None, key, secret, common.backend)
+    told = read_config(config, named=named) if config else None
+    return Session(place, *names, told, key, secret, common.backend)
 
 
 @contextmanager
@@ -277,17 +280,20 @@ def default_store() -> Path:
     return base / "perdure" / "store"
 
 
-def read_config(path: str, field: str = "config") -> MemoryConfig:
+def read_config(path: str, field: str = "config", named: str = "--config") -> MemoryConfig:
     """Return the configuration in a file.
 
-    Raises InvalidRequest, naming `field` where the file cannot be read.
+    Raises InvalidRequest, naming `field`, and what `named` the file, where it cannot be read.
     """
     from perdure.memory.config import MemoryConfig  # noqa: PLC0415 - help must not wait for it
 
     try:
         data = Path(path).read_bytes()
     except OSError as error:
-        raise InvalidRequest(f"the configuration cannot be read: {error.strerror}", field=field) from error
+        raise InvalidRequest(
+            f"the configuration of {named} cannot be read ({error.strerror}): name a file with JSON",
+            field=field,
+        ) from error
     return MemoryConfig.from_json(data)
 
 

@@ -156,3 +156,13 @@ def test_the_folder_of_many_tenants_stores_is_told_from_a_place_without_a_store(
     assert done.code == 2
     assert "holds the stores of many tenants" in done.err
     assert [path.name for path in store_path.iterdir()] == ["perdure.tenants"]
+
+
+def test_a_configuration_that_cannot_be_read_is_told_with_what_named_it(run, monkeypatch, tmp_path):
+    absent = str(tmp_path / "absent.json")
+    refused = run("config", "--config", absent, "--json")
+    assert (refused.code, refused.error["field"]) == (2, "config")
+    assert "--config" in refused.error["message"]
+    assert absent not in refused.error["message"]
+    monkeypatch.setenv("PERDURE_CONFIG", absent)
+    assert "PERDURE_CONFIG" in run("config", "--json").error["message"]
