@@ -308,7 +308,7 @@ LINES: dict[str, Line] = {
     "spaces": Line("spaces"),
     "stats": Line("stats"),
     "verify": Line("verify", (), {"quick": flag("--quick")}),
-    "purge": Line("purge"),
+    "purge": Line("purge", (), {}, ("--yes",)),
     "erase": Line(
         "erase", (), {**SHOWN, "principal": text("--principal"), "scope": text("--scope")}, ("--yes",)
     ),

@@ -21,6 +21,7 @@ from perdure.errors import InvalidRequest, PerdureError
 if TYPE_CHECKING:
     from perdure.model.certificate import Certificate
     from perdure.model.namespace import Namespace
+    from perdure.model.stores import StoreStats
 
 CertificateOption = Annotated[
     str | None,
@@ -92,19 +93,27 @@ def erase(
         Screen().line(PENDING)
 
 
-def purge(session: Session, *, certificate: CertificateOption = None) -> None:
+def purge(session: Session, *, yes: o.Yes = False, certificate: CertificateOption = None) -> None:
     """Rewrite the store so that nothing of what was forgotten is left in it, not even its place.
 
-    Takes room for a second copy of the store meanwhile, and makes writers wait.
+    Shows what would be rewritten and asks first. Takes room for a second copy of the store meanwhile, and makes
+    writers wait. Cursors from before it end with it: whoever keeps one starts over.
 
     \b
     Examples:
       perdure purge
-      perdure purge --certificate purged.json
+      perdure purge --yes --certificate purged.json
     """
     if not session.has_store():
         raise Failed(ABSENT)
     with session.store() as store, certificate_file(certificate) as keep:
+        if not yes:
+            stats = store.stats()
+            ask(
+                "Rewrite the store?",
+                lambda screen: _show_whole(screen, stats),
+                refused="nothing was rewritten",
+            )
         with progress_bar("rewriting the store") as progress:
             reply = store.purge(progress=progress)
         keep(reply.certificate)
@@ -187,6 +196,15 @@ def _show(screen: Screen, spaces: tuple[Namespace, ...], facts: int, *, done: bo
     screen.table(["principal", "scope"], [[n.principal or DEFAULT, n.scope or DEFAULT] for n in spaces])
     memories = "1 memory" if len(spaces) == 1 else f"{len(spaces)} memories"
     screen.line(f"{memories} with {count_of(facts)} {'erased' if done else 'would go'}.")
+
+
+def _show_whole(screen: Screen, stats: StoreStats) -> None:
+    size, freed = stats.size_bytes or 0, stats.reclaimable_bytes or 0
+    memories = "1 memory" if stats.spaces == 1 else f"{stats.spaces} memories"
+    screen.line(
+        f"{memories} with {count_of(stats.facts)}: {size:,} bytes, of which about {freed:,} would go."
+    )
+    screen.line("Cursors from before it end with it.")
 
 
 def _print_erased(reply: Any) -> None:

@@ -12,7 +12,7 @@ COMMANDS = [
     ("list",),
     ("stats",),
     ("spaces",),
-    ("purge",),
+    ("purge", "--yes"),
     ("documents", "list"),
     ("documents", "put", "a", "x"),
     ("forget", "--all", "--yes"),

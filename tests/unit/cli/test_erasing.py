@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from unit.cli.command_line import remember, texts
 
 DONE = {
     "erase": ("erase", "--principal", "ann", "--yes"),
-    "purge": ("purge",),
+    "purge": ("purge", "--yes"),
     "forget": ("forget", "a", "--yes"),
 }
 
@@ -87,13 +88,28 @@ def test_erasing_a_principal_whom_nobody_knows_erases_nothing_and_does_not_ask(t
 
 def test_purge_says_how_much_it_left_out(told):
     told("forget", "a", "--yes")
-    outcome = told("purge")
+    outcome = told("purge", "--yes")
     assert outcome.code == 0
     assert "The store was rewritten: 6 records, 3 fewer than before." in outcome.out
-    reply = told("purge", "--json").json
+    reply = told("purge", "--yes", "--json").json
     assert list(reply) == ["records", "dropped", "pending", "certificate"]
     assert (reply["records"], reply["dropped"], reply["pending"]) == (6, 0, False)
     assert told("list", "--json", "--principal", "bob").json["total"] == 1
+
+
+def test_purge_shows_what_it_rewrites_asks_first_and_does_nothing_without_a_yes(told, store_path):
+    told("forget", "a", "--yes")
+    before = sorted(path.name for path in store_path.glob("gen-*"))
+    for answer in ("n\n", ""):
+        refused = told("purge", stdin=answer)
+        assert refused.code == 1
+        assert re.search(
+            r"4 memories with 3 facts: [0-9,]+ bytes, of which about [0-9,]+ would go", refused.err
+        )
+        assert "Cursors from before it end with it." in refused.err
+        assert "nothing was rewritten" in refused.err
+        assert sorted(path.name for path in store_path.glob("gen-*")) == before
+    assert told("purge", stdin="y\n").out == "The store was rewritten: 6 records, 3 fewer than before.\n"
 
 
 def test_forget_with_purge_says_so(told):
@@ -158,7 +174,7 @@ def test_where_the_purge_fails_the_certificate_of_what_was_erased_is_kept(
     assert (outcome.code, outcome.error["code"]) == (1, "busy")
     assert json.loads(file.read_text()) == outcome.error["details"]["certificate"]
     assert read_certificate(outcome.json) == read_certificate(json.loads(file.read_text()))
-    assert told("purge").code == 0
+    assert told("purge", "--yes").code == 0
     assert told("verify", "--erased", str(file)).code == 0
 
 

@@ -51,7 +51,7 @@ COMMANDS = {
     "spaces": ("spaces",),
     "stats": ("stats",),
     "verify": ("verify",),
-    "purge": ("purge",),
+    "purge": ("purge", "--yes"),
     "erase": ("erase", "--principal", "ann", "--yes"),
 }
 READS = {
