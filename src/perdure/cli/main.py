@@ -29,6 +29,7 @@ from perdure.cli import (
     verifying,
 )
 from perdure.cli.arguments import check_leading, wants_json
+from perdure.cli.completion import shell_named
 from perdure.cli.failures import Failed, run
 from perdure.cli.help import HELP, Group
 from perdure.cli.session import shared_options
@@ -65,7 +66,8 @@ class CommandLine(Group):
         def action() -> Any:
             if sys.stdout is None:
                 raise Failed("standard output is closed, so nothing could be answered; nothing was done")
-            return whole(arguments, prog_name or "perdure", *rest, **extra)
+            with shell_named(arguments):
+                return whole(arguments, prog_name or "perdure", *rest, **extra)
 
         sys.exit(run(action, as_json=wants_json(arguments)))
 

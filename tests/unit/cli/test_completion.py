@@ -80,7 +80,7 @@ def test_a_line_that_would_be_refused_is_completed_all_the_same(ask):
     assert offered(ask, "bash", "perdure recall a b c --store x --store y --kind w") == {"working"}
 
 
-@pytest.mark.parametrize(
+EACH_SHELL = pytest.mark.parametrize(
     ("shell", "mark"),
     [
         ("bash", "complete -o default -F _perdure_completion perdure"),
@@ -89,11 +89,41 @@ def test_a_line_that_would_be_refused_is_completed_all_the_same(ask):
         ("powershell", "Register-ArgumentCompleter -Native -CommandName perdure"),
     ],
 )
+
+
+@EACH_SHELL
 def test_the_script_of_each_shell_is_printed(run, monkeypatch, shell, mark):
     monkeypatch.setattr("shellingham.detect_shell", lambda: (shell, shell))
     shown = run("--show-completion")
     assert mark in shown.out
     assert "_PERDURE_COMPLETE" in shown.out
+
+
+@EACH_SHELL
+def test_the_script_of_a_shell_that_is_named_is_printed_whichever_runs_the_command(
+    run, monkeypatch, shell, mark
+):
+    monkeypatch.setattr("shellingham.detect_shell", lambda: ("bash", "bash"))
+    unnamed = run("--show-completion").out
+    for line in (("--show-completion", shell), (f"--show-completion={shell}",)):
+        shown = run(*line)
+        assert (shown.code, shown.err) == (0, "")
+        assert mark in shown.out
+    assert run("--show-completion").out == unnamed
+
+
+@pytest.mark.parametrize(
+    ("line", "field"),
+    [
+        (("--show-completion", "tcsh"), "show_completion"),
+        (("--show-completion=",), "show_completion"),
+        (("--install-completion", "fish"), "install_completion"),
+    ],
+)
+def test_a_shell_that_there_is_not_or_that_cannot_be_chosen_is_refused(run, line, field):
+    refused = run(*line)
+    assert (refused.code, refused.out) == (2, "")
+    assert f"--{field.replace('_', '-')}" in refused.err
 
 
 def test_completion_is_installed_for_a_shell_in_the_users_own_files(run, monkeypatch, tmp_path):
