@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import socket
 import subprocess
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
@@ -210,11 +211,11 @@ HELLO = [
 ]
 
 
-def said_by(command: list[str], lines: list[str]) -> tuple[dict[int, Any], str]:
+def said_by(command: list[str], lines: Sequence[str | bytes]) -> tuple[dict[int, Any], str]:
     """Return the replies by their numbers, and what was said on standard error."""
     done = subprocess.run(
         command,
-        input="".join(f"{line}\n" for line in lines).encode(),
+        input=b"".join((line if isinstance(line, bytes) else line.encode()) + b"\n" for line in lines),
         capture_output=True,
         timeout=PATIENCE_S,
         env=ENVIRONMENT,
@@ -251,6 +252,59 @@ def test_standard_output_carries_messages_alone_whatever_plugins_print_and_log(t
         "about to fail",
     ):
         assert words in error
+
+
+def test_every_line_with_an_id_has_an_answer_under_it(tmp_path):
+    text = b'{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"%s","arguments":{%s}}}'
+    deep = b'"text":"x","metadata":' + b'{"a":' * 300 + b"1" + b"}" * 300
+    lines = [
+        *(line.encode() for line in HELLO),
+        text % (2, b"remember", b'"text":"\\ud800"'),
+        text % (3, b"remember", deep),
+        text % (4, b"recall", b'"query":"x","k":' + b"9" * 6_000),
+        text % (5, b"recall", b'"query":"x","k":1e400'),
+        text % (6, b"recall", b'"query":"x","k":NaN'),
+        text % (7, b"remember", b'"text":"first","text":"second"'),
+        text % (8, b"remember", b'"text":"caf\xe9"'),
+        text % (9, b"remember", b'"text":"' + b"x" * (17 << 20) + b'"'),
+        b'{"jsonrpc":"2.0","id":10}',
+        b'{"jsonrpc":"2.0","id":11,"method":"ping","params":[]}',
+        b'{"jsonrpc":"2.0","id":%s,"method":"ping"}' % (b"9" * 400),
+        b'{"jsonrpc":"2.0","id":12,"method":"tools/call","params":{"name":"\\ud800"}}',
+        b'{"jsonrpc":"2.0","id":13,"method":"tools/call","params":{"name":"recall","arguments":{"\\ud800":1}}}',
+        b'{"jsonrpc":"2.0","id":14,"method":"resources/read","params":{"uri":"perdure://facts/\\ud800"}}',
+        call(15, "list_facts").encode(),
+    ]
+    command = [sys.executable, *PERDURE, "mcp", "--store", str(tmp_path / "s")]
+    replies, error = said_by(command, lines)
+    assert set(replies) == {*range(1, 16), int("9" * 400)}
+    for number in (2, 3, 4, 5, 7):
+        assert replies[number]["result"]["structuredContent"]["error"]["code"] == "invalid_request", number
+    assert replies[2]["result"]["structuredContent"]["error"]["field"] == "text"
+    assert replies[5]["result"]["structuredContent"]["error"]["field"] == "k"
+    assert [replies[number]["error"]["code"] for number in (6, 8, 9, 10, 11)] == [
+        *(-32700, -32700, -32600, -32600, -32602)
+    ]
+    assert replies[15]["result"]["structuredContent"]["total"] == 0
+    assert "Traceback" not in error
+
+
+@pytest.mark.parametrize(("sent", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
+def test_a_signal_ends_the_server_in_order_though_its_client_stays(tmp_path, sent, code):
+    command = [sys.executable, *PERDURE, "mcp", "--store", str(tmp_path / "s")]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=ENVIRONMENT
+    ) as server:
+        assert server.stdin is not None
+        assert server.stdout is not None
+        assert server.stderr is not None
+        for line in (*HELLO, call(2, "remember", text="a word")):
+            server.stdin.write(line.encode() + b"\n")
+        server.stdin.flush()
+        assert [json.loads(server.stdout.readline())["id"] for _ in range(2)] == [1, 2]
+        server.send_signal(sent)
+        assert server.wait(PATIENCE_S) == code
+        assert (server.stdout.read(), server.stderr.read()) == (b"", b"")
 
 
 def test_a_client_that_closes_its_side_ends_the_server_with_code_zero(tmp_path):

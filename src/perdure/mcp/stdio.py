@@ -161,6 +161,6 @@ def lines_of(source: int) -> Iterator[bytes]:
             line += first[: LINE_BYTES_MAX + 1 - len(line)]
             for other in others:
                 yield bytes(line)
-                line = bytearray(other)
+                line = bytearray(other[: LINE_BYTES_MAX + 1])
     if line:
         yield bytes(line)
