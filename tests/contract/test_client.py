@@ -19,6 +19,7 @@ from contract.stores import NOW, PRINCIPAL, SCOPE, SECRET, STORY, open_store
 from perdure import AsyncStore, ManualClock, Namespace, PerdureError
 from perdure.client import Client
 from perdure.contract import wire
+from perdure.contract.limits import HTTP
 from perdure.contract.operations import OPERATIONS
 from perdure.contract.wire import error_object
 from perdure.server.app import create_app
@@ -142,13 +143,14 @@ def test_the_twins_for_asyncio_give_the_replies_of_the_fixtures(store):
 
 
 def beyond_http(case: dict[str, Any]) -> bool:
+    """Whether a limit of HTTP that is stricter than the engine's refuses the request, or is named by its refusal."""
     request = case["request"]
-    many = request.get("facts")
+    inner = request.get("scope")
+    lists = [*request.values(), *(inner.values() if isinstance(inner, dict) else ())]
     return (
-        request.get("k") == 101
-        or (isinstance(many, list) and len(many) > 1_000)
-        or len(str(request.get("query", ""))) > 16_384
-        or (type(request.get("k")) is int and request["k"] > 100)
+        any(isinstance(value, list) and len(value) > HTTP.batch_max for value in lists)
+        or len(str(request.get("query", ""))) > HTTP.query_bytes_max
+        or (type(k := request.get("k")) is int and not 1 <= k <= HTTP.k_max)
     )
 
 
