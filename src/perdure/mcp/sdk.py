@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterable, Awaitable, Callable, Mapping
 from contextlib import suppress
 from functools import partial
@@ -131,6 +132,7 @@ def _typed(message: JsonObject) -> Any:
         return mcp_types.jsonrpc_message_adapter.validate_python(message, by_name=False)
     from mcp import types  # noqa: PLC0415 - version 2 keeps them elsewhere
 
+    json.dumps(message, allow_nan=False)  # it would make null of a number that is not finite
     wrapped: Any = types.JSONRPCMessage
     return wrapped.model_validate(message)
 
