@@ -47,8 +47,9 @@ def serve(  # noqa: PLR0913 - the options of the command
         typer.Option(
             "--allow-host",
             metavar="NAME",
-            help="A further Host that requests may name, as behind a proxy; repeatable. The address itself, and on "
-            "this machine localhost, are allowed.",
+            help="A further Host that requests may name, as behind a proxy; repeatable. Without it those are 127.0.0.1, "
+            "localhost and ::1 where only this machine is served, else what --host names: with 0.0.0.0 give a name "
+            "here. /health/live and /health/ready take any.",
         ),
     ] = None,
     default_principal: Annotated[
@@ -56,7 +57,8 @@ def serve(  # noqa: PLR0913 - the options of the command
         typer.Option(
             "--default-principal",
             metavar="NAME",
-            help="Whose memory it is where neither key nor header says. Without it such a request is refused.",
+            help="Whose memory it is where neither key nor header says. Without it that is the one without a name as "
+            "long as there are no keys; with a key such a request is refused.",
         ),
     ] = None,
     tls_cert: Annotated[
@@ -127,8 +129,11 @@ def serve(  # noqa: PLR0913 - the options of the command
     """Serve the store over HTTP until a signal ends it.
 
     Without keys (perdure keys create) only this machine is served, and each request needs the token that lies in
-    server.token beside the store, as Authorization: Bearer TOKEN. With keys, each request needs one of them, and
-    other machines may be served: then use TLS, here or in a proxy.
+    server.token in the store's folder, as Authorization: Bearer TOKEN. From the first key on the token is refused and
+    each request needs a key, and other machines may be served: then use TLS, here or in a proxy.
+
+    Whose memory a request means, its key says or its headers Perdure-Principal and Perdure-Scope; --principal and
+    --scope are of no use here.
 
     Operations are POST /api/v1/GROUP/OPERATION; /docs and /openapi.json describe them. /health/live and /health/ready
     are for supervisors, /metrics is for Prometheus. SIGTERM and SIGINT let what has begun come to its end.
