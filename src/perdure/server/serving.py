@@ -35,6 +35,8 @@ class Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start, and tell."""
         await super().startup(sockets)
+        for one in sockets or ():  # as many may wait, however few are taken at once
+            one.listen(BACKLOG)
         if self.started:
             self._on_ready()
 
@@ -72,7 +74,8 @@ def run(
         access_log=False,
         proxy_headers=False,  # nobody is believed to be a proxy
         server_header=False,
-        backlog=BACKLOG,
+        # Asyncio takes as many connections at once as may wait: one worker would have them all.
+        backlog=BACKLOG if settings.workers == 1 else 1,
         timeout_keep_alive=max(1, round(limits.keep_alive_s)),
         timeout_graceful_shutdown=max(1, round(limits.stop_timeout_s)),
         ssl_certfile=settings.tls_cert,

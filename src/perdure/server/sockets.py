@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import os
 import socket
-import sys
 from typing import Any
 
 from perdure.errors import Unavailable
@@ -14,7 +13,10 @@ BACKLOG = 512
 
 
 def listeners(host: str, port: int, count: int) -> list[socket.socket]:
-    """Return bound sockets, one for each worker where the system spreads connections over them, else one for all.
+    """Return a bound socket as often as there are workers: each takes connections from it.
+
+    One line of connections for all, so that those which wait are taken by the others when a worker dies: a
+    socket of its own would keep them until another worker has taken its place.
 
     Args:
         host: a name or an address; of a name's addresses the first.
@@ -24,14 +26,7 @@ def listeners(host: str, port: int, count: int) -> list[socket.socket]:
     Raises:
         Unavailable: the address cannot be had.
     """
-    family, address = _resolved(host, port)
-    first = _bound(family, address, shared=False)
-    if count == 1 or not sys.platform.startswith("linux"):
-        return [first] * count
-    # A port that somebody listens on is refused above; shared sockets alone would join him unseen.
-    address = (address[0], first.getsockname()[1], *address[2:])
-    first.close()
-    return [_bound(family, address, shared=True) for _ in range(count)]
+    return [_bound(*_resolved(host, port))] * count
 
 
 def _resolved(host: str, port: int) -> tuple[int, tuple[Any, ...]]:
@@ -42,14 +37,12 @@ def _resolved(host: str, port: int) -> tuple[int, tuple[Any, ...]]:
     return found[0][0], found[0][4]
 
 
-def _bound(family: int, address: tuple[Any, ...], *, shared: bool) -> socket.socket:
+def _bound(family: int, address: tuple[Any, ...]) -> socket.socket:
     # With the protocol left open, asyncio does not switch Nagle's algorithm off, and each reply waits 40 ms.
     listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         if os.name == "posix":  # elsewhere it would let others take the port
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if shared:
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         if family == socket.AF_INET6:
             listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
         listener.bind(address)
