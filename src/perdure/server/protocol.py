@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+import logging
+import math
+from typing import Any, ClassVar
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
@@ -16,13 +18,38 @@ from perdure.server.replying import encode
 from perdure.server.settings import Limits
 
 HEAD_BYTES_MAX = 64 << 10
+TOLD_EVERY_S = 60.0  # at most, that there are as many connections as may be
 _HEAD_TOO_LARGE = HeadTooLarge(f"a request's line and headers may take {HEAD_BYTES_MAX} bytes")
+
+log = logging.getLogger("perdure.server")
+
+
+class Crowd:
+    """The connections of a server on which no request is under way, the one first that has been so for longest."""
+
+    def __init__(self) -> None:
+        self.idle: dict[Protocol, None] = {}  # in the order of becoming idle
+        self._told_at = -math.inf
+
+    def tell(self, now: float, limit: int) -> None:
+        """Log that there are as many connections as may be, unless that was told lately."""
+        if now - self._told_at >= TOLD_EVERY_S:
+            self._told_at = now
+            log.warning(
+                "as many connections as may be: those idle for longest are closed for new ones",
+                extra={"fields": {"connections": limit}},
+            )
 
 
 class Protocol(HttpToolsProtocol):
-    """One connection. Before the headers of a request are complete, both time and bytes are bounded."""
+    """One connection. Before the headers of a request are complete, both time and bytes are bounded.
+
+    Where there are as many as may be, a new one takes the place of the one that has been idle for longest. Whoever
+    only opens connections, without a key, so keeps nobody out.
+    """
 
     limits = Limits()
+    crowd: ClassVar[Crowd]
 
     def __init__(self, *told: Any, **named: Any) -> None:
         super().__init__(*told, **named)
@@ -31,16 +58,18 @@ class Protocol(HttpToolsProtocol):
         self._head_timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Take the connection, or refuse it where there are as many as may be."""
+        """Take the connection, or refuse it where on each of as many as may be a request is under way."""
         super().connection_made(transport)
-        if len(self.connections) > self.limits.connections:
+        if len(self.connections) > self.limits.connections and not self._make_room():
             self._refuse(Busy("the server has as many connections as it takes; try again later"))
             return
+        self.crowd.idle[self] = None
         self._await_head()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Let go of the connection."""
         self._stop_timer()
+        self.crowd.idle.pop(self, None)
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -66,6 +95,7 @@ class Protocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         """Begin to answer."""
         self._stop_timer()
+        self.crowd.idle.pop(self, None)
         self._in_head = False
         if self._header_bytes + len(self.url) > HEAD_BYTES_MAX:
             self._refuse(_HEAD_TOO_LARGE)
@@ -82,10 +112,30 @@ class Protocol(HttpToolsProtocol):
         if not self.transport.is_closing():
             super().on_message_complete()
 
+    def on_response_complete(self) -> None:
+        """Go on with the next request, or wait for one."""
+        super().on_response_complete()
+        if self.cycle.response_complete and not self.transport.is_closing():
+            self.crowd.idle[self] = None
+
     def send_400_response(self, msg: str) -> None:
         """Refuse what is no HTTP."""
         del msg
         self._refuse(Malformed("this is no request of HTTP/1.1"))
+
+    def _make_room(self) -> bool:
+        """Close the connection that has been idle for longest; return False where a request is under way on each."""
+        self.crowd.tell(self.loop.time(), self.limits.connections)
+        # What is not read of a reply keeps a closed connection for a while; that must not add up either.
+        if not self.crowd.idle or len(self.connections) > 2 * self.limits.connections:
+            return False
+        longest = next(iter(self.crowd.idle))
+        del self.crowd.idle[longest]
+        if longest.transport.get_write_buffer_size():
+            longest.transport.close()
+        else:
+            longest.transport.abort()
+        return True
 
     def _await_head(self) -> None:
         self._head_timer = self.loop.call_later(self.limits.head_timeout_s, self._give_up)
@@ -120,4 +170,4 @@ class Protocol(HttpToolsProtocol):
 
 def protocol_of(limits: Limits) -> type[Protocol]:
     """Return the protocol with these limits."""
-    return type("BoundProtocol", (Protocol,), {"limits": limits})
+    return type("BoundProtocol", (Protocol,), {"limits": limits, "crowd": Crowd()})

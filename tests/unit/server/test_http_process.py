@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import ssl
 import subprocess
 import sys
 import threading
 import time
+from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -126,13 +128,73 @@ def test_an_export_that_nobody_reads_is_given_up_so_that_the_next_has_its_turn(t
         assert not received(link).endswith(b"0\r\n\r\n")
 
 
-def test_connections_beyond_the_limit_are_told_so_and_the_server_goes_on(bounded):
-    links = [bounded.connected() for _ in range(60)]
-    replies = [received(link) for link in links]
+HALF = (
+    b"POST /api/v1/memory/list HTTP/1.1\r\n"
+    + HOST
+    + b"Content-Type: application/json\r\nContent-Length: 2\r\n"
+)
+
+
+@pytest.fixture
+def crowded(tmp_path):
+    with running(tmp_path / "store", limits={"connections": 20}) as server:
+        yield server
+
+
+@pytest.fixture
+def connect(crowded):
+    with ExitStack() as links:
+        yield lambda: links.enter_context(crowded.connected())
+
+
+def begin(link: socket.socket) -> None:
+    """Begin a request, and wait until the server asks for its body."""
+    link.sendall(HALF + b"Expect: 100-continue\r\n\r\n")
+    assert status(link.recv(1 << 16)) == 100
+
+
+def test_connections_that_say_nothing_keep_nobody_out_and_end_no_request_that_has_begun(crowded, connect):
+    begun = connect()
+    begin(begun)
+    silent = [connect() for _ in range(70)]
+    for _ in range(3):
+        assert crowded.post("memory/list", {})[0] == 200
+        assert status(crowded.send(b"GET /health/live HTTP/1.0\r\n" + HOST + b"\r\n")) == 200
+    assert received(silent[0]) == b""
+    begun.sendall(b"{}")
+    assert status(begun.recv(1 << 16)) == 200
+
+
+def test_a_connection_that_waits_for_its_next_request_gives_way_to_a_new_one(crowded, connect):
+    links = [connect() for _ in range(20)]
     for link in links:
-        link.close()
-    assert {status(reply) for reply in replies} == {0, 503}
-    assert bounded.post("memory/list", {})[0] == 200
+        link.sendall(b"GET /health/live HTTP/1.1\r\n" + HOST + b"\r\n")
+        assert status(link.recv(1 << 16)) == 200
+    assert crowded.post("memory/list", {})[0] == 200
+    assert received(links[0]) in (b"", b'{"status":"ok"}')  # the end of the reply, at most
+
+
+def test_where_a_request_is_under_way_on_every_connection_a_further_one_is_told_so(crowded, connect):
+    links = [connect() for _ in range(20)]
+    for link in links:
+        begin(link)
+    reply = crowded.send(b"")
+    assert (status(reply), error_of(reply)["code"]) == (503, "busy")
+    for link in links:
+        link.sendall(b"{}")
+        assert status(link.recv(1 << 16)) == 200
+
+
+def test_while_a_killed_worker_is_away_the_other_takes_all_connections(tmp_path):
+    with running(tmp_path / "store", workers=2) as server:
+        worker = server.workers()[0]
+        os.kill(worker, signal.SIGKILL)
+        while is_alive(worker):
+            time.sleep(0.001)
+        for _ in range(20):
+            began = time.monotonic()
+            assert server.post("memory/list", {})[0] == 200
+            assert time.monotonic() - began < 1  # a new worker takes longer than that
 
 
 def test_a_second_server_on_the_same_port_does_not_start(bounded, tmp_path):
