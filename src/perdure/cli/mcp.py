@@ -20,12 +20,11 @@ from perdure.contract.limits import BODY_BYTES_MAX
 from perdure.errors import Forbidden, InvalidRequest, NotFound
 
 if TYPE_CHECKING:
-    from socket import socket
-
     from perdure.dispatch import Caller
     from perdure.mcp.http import AsgiApp, AsgiScope
     from perdure.mcp.service import Settings
     from perdure.server.keyring_authentication import Authenticator
+    from perdure.server.sockets import Listener
     from perdure.store import Store
 
 MISSING = "mcp needs the package mcp: pip install 'perdure[mcp]'"
@@ -207,7 +206,7 @@ def _serve_http(session: Session, settings: Settings, host: str, port: int, leve
         _listen(app, listener)
 
 
-def _listen(app: AsgiApp, listener: socket) -> None:
+def _listen(app: AsgiApp, listener: Listener) -> None:
     import uvicorn  # noqa: PLC0415 - the SDK brings it along
 
     # Its requests finished, uvicorn sends itself the signal that stopped it; the store is to be closed even so.

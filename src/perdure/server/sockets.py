@@ -10,6 +10,8 @@ from typing import Any
 from perdure.errors import Unavailable
 
 BACKLOG = 512
+Listener = socket.socket
+"""A socket that is bound and listens."""
 
 
 def listeners(host: str, port: int, count: int) -> list[socket.socket]:
