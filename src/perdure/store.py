@@ -297,7 +297,7 @@ class Store:
         return import_lines(self.log, self._registry.space, source, options, progress)
 
     def health(self, *, timeout_s: float = HEALTH_TIMEOUT_S) -> Health:
-        """Look whether the store can be read and whether a write would get its turn. Writes nothing.
+        """Look whether the store can be read and whether a write would get its turn and find room. Writes nothing.
 
         Args:
             timeout_s: how long to wait for the writer's turn at most; 0 does not wait.
@@ -313,6 +313,7 @@ class Store:
                 self.log.spaces()
             with self.log.writer(timeout_s):
                 pass
+            self.log.check_writable()
         except PerdureError as error:
             return Health(error.code, writable=False, erasure_pending=pending, message=error.message)
         message = "the store can be read and written"

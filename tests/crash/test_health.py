@@ -1,6 +1,8 @@
 """A store says how it is: while it is well, while another process writes, and when it is damaged."""
 
+import os
 import time
+from pathlib import Path
 
 import apsw
 import pytest
@@ -91,3 +93,36 @@ def test_a_wrong_time_out_is_refused(directory, timeout_s):
     with Store.open(directory) as store, pytest.raises(InvalidRequest) as caught:
         store.health(timeout_s=timeout_s)
     assert caught.value.field == "timeout_s"
+
+
+@pytest.mark.skipif(not hasattr(os, "statvfs"), reason="what is free is asked as POSIX does")
+@pytest.mark.parametrize("backend", ["sqlite", "journal"])
+def test_a_store_on_a_disk_with_hardly_any_room_says_so_before_a_write_fails(tmp_path, monkeypatch, backend):
+    with Store.open(tmp_path / "store", backend=backend) as store:
+        asked = os.statvfs
+        full = os.statvfs_result((4096, 4096, 1000, 10, 10, 0, 0, 0, 0, 255))
+        monkeypatch.setattr(os, "statvfs", lambda path: full)
+        found = store.health()
+        assert (found.status, found.writable) == ("storage_full", False)
+        assert "40960 bytes left" in found.message
+        monkeypatch.setattr(os, "statvfs", asked)
+        assert store.health().status == "ok"
+
+
+@pytest.mark.parametrize("backend", ["sqlite", "journal"])
+@pytest.mark.parametrize("which", ["directory", "file"])
+def test_a_store_that_may_only_be_read_says_so(tmp_path, monkeypatch, backend, which):
+    with Store.open(tmp_path / "store", backend=backend) as store:
+        before = sorted((path.name, path.stat().st_mtime_ns) for path in (tmp_path / "store").iterdir())
+        allowed = os.access
+
+        def access(path, mode, **named):
+            return Path(path).is_dir() != (which == "directory") and allowed(path, mode, **named)
+
+        monkeypatch.setattr(os, "access", access)
+        monkeypatch.setattr(os, "supports_effective_ids", {access})
+        found = store.health()
+        assert (found.status, found.writable) == ("unavailable", False)
+        assert f"the store's {which}" in found.message
+        after = sorted((path.name, path.stat().st_mtime_ns) for path in (tmp_path / "store").iterdir())
+        assert before == after

@@ -74,7 +74,7 @@ def test_a_store_that_becomes_read_only_while_it_is_open_goes_on_reading_and_los
         code, message = told[name]
         assert code == "unavailable"
         assert "writ" in message
-    assert (told["health"], told["scrub"]) == ("ok", True)
+    assert (told["health"], told["scrub"]) == ("unavailable", True)
     assert not (directory.parent / "copy").exists()
     with Memory.open(directory) as memory:
         assert memory.get("kettle") is not None

@@ -257,6 +257,11 @@ class ContentLog:
             cached = self._caches.get((space, name))
             return cached if cached and same_content(content.space(space).head, cached.head) else None
 
+    def check_writable(self) -> None:
+        """Pass: only some media can tell beforehand."""
+        with self._content():
+            return
+
     def size_bytes(self) -> int:
         with self._content():
             return self._medium.size_bytes()

@@ -6,9 +6,10 @@ import errno
 import logging
 import os
 import stat
+from collections.abc import Iterable
 from pathlib import Path
 
-from perdure.errors import InvalidRequest
+from perdure.errors import InvalidRequest, StorageFull, Unavailable
 
 try:
     import fcntl
@@ -18,6 +19,7 @@ except ImportError:  # not a POSIX system
 FULL = frozenset(code for name in ("ENOSPC", "EFBIG", "EDQUOT") if (code := getattr(errno, name, None)))
 """What the system calls a disk or a quota that is full, as far as the platform knows it."""
 
+FREE_BYTES_MIN = 4 << 20  # a batch of texts, its index entries, and as much again in a write-ahead log
 _ZEROS = bytes(1 << 20)
 _BINARY = getattr(os, "O_BINARY", 0)  # else Windows would translate line ends
 MOUNTS = Path("/proc/self/mountinfo")  # Linux: one line per mount, "… MAJOR:MINOR … - TYPE …"
@@ -63,6 +65,36 @@ def find_filesystem(directory: Path, mounts: Path = MOUNTS) -> str | None:
         if before.split(" ")[2:3] == [place] and after:
             return after.split(" ")[0]
     return None
+
+
+def check_writable(directory: Path, files: Iterable[Path]) -> None:
+    """Look whether these files and others beside them could be written now. Writes nothing.
+
+    Raises:
+        StorageFull: less than FREE_BYTES_MIN is free on the disk.
+        Unavailable: this user may not write there, or the disk is mounted for reading only.
+        OSError: the directory is gone.
+    """
+    if hasattr(os, "statvfs"):
+        found = os.statvfs(directory)
+        free = found.f_bavail * found.f_frsize
+        if found.f_blocks and free < FREE_BYTES_MIN:
+            raise StorageFull(
+                f"the disk or quota has {free} bytes left, less than {FREE_BYTES_MIN}: make room before writes fail"
+            )
+    for path in (directory, *files):
+        if not _may_write(path):
+            where = "directory" if path == directory else f"file {path.name}"
+            raise Unavailable(
+                f"the store's {where} is read-only: check that this user may write there, and that the disk is not "
+                "mounted for reading only"
+            )
+
+
+def _may_write(path: Path) -> bool:
+    if os.access in os.supports_effective_ids:
+        return os.access(path, os.W_OK, effective_ids=True) or not path.exists()
+    return os.access(path, os.W_OK) or not path.exists()
 
 
 def create_private(path: Path) -> bool:

@@ -264,6 +264,15 @@ class Log(Protocol):
         the records but whole (its own checksum holds); a damaged one is dropped and None returned."""
         ...
 
+    def check_writable(self) -> None:
+        """Look whether a write would find room and be allowed. Writes nothing, waits for nobody.
+
+        Raises:
+            StorageFull: little is left of the medium, though a small write might still fit.
+            Unavailable: the medium may only be read, or is gone.
+        """
+        ...
+
     def size_bytes(self) -> int:
         """Return the bytes the store takes on its medium (0 when it has none)."""
         ...

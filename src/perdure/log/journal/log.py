@@ -27,6 +27,12 @@ class JournalLog(ContentLog):
     def __init__(self, medium: JournalMedium, *, timeout_s: float) -> None:
         """Use `open`."""
         super().__init__(medium, timeout_s=timeout_s)
+        self._journal = medium
+
+    def check_writable(self) -> None:
+        """Look at the directory and its files."""
+        super().check_writable()
+        self._journal.check_writable()
 
     @classmethod
     def open(

@@ -11,7 +11,7 @@ from pathlib import Path
 from perdure.base.ids import random_secret
 from perdure.errors import Corrupt, InvalidRequest, PerdureError, Unavailable, WrongKey
 from perdure.log.content import Change, Content, SpaceContent
-from perdure.log.disk import create_private, erase, make_directory, sync_directory
+from perdure.log.disk import check_writable, create_private, erase, make_directory, sync_directory
 from perdure.log.journal.failures import system_errors, translated
 from perdure.log.journal.files import (
     UNFINISHED,
@@ -152,6 +152,12 @@ class JournalMedium:
 
     def backups(self) -> list[int]:
         return list(self._pointer.backups)
+
+    def check_writable(self) -> None:
+        """Look whether the files could be written now; raises StorageFull and Unavailable."""
+        files = self._files
+        with system_errors():
+            check_writable(files.directory, [files.pointer, *map(files.generation, files.numbers())])
 
     def size_bytes(self) -> int:
         with system_errors():

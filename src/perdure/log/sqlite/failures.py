@@ -51,10 +51,19 @@ def translated(error: Exception, *, generation: int | None = None) -> PerdureErr
         case apsw.TooBigError():
             return InvalidRequest("a record is larger than SQLite stores (1 GB); split it", field="records")
         case _:
-            return Unavailable(
-                f"SQLite could not use {where} (result {code}): check that its directory exists, is writable "
-                "and was not closed or moved"
-            )
+            return Unavailable(_unusable(error, where, code))
+
+
+def _unusable(error: Exception, where: str, code: object) -> str:
+    if isinstance(error, apsw.ReadOnlyError):
+        return (
+            f"{where} is read-only (SQLite result {code}): check that this user may write its files and its "
+            "directory, and that the disk is not mounted for reading only"
+        )
+    return (
+        f"SQLite could not use {where} (result {code}): check that its directory exists, is writable and was not "
+        "closed or moved"
+    )
 
 
 def _is_full(error: Exception) -> bool:

@@ -10,7 +10,7 @@ import apsw
 
 from perdure.errors import Conflict, Corrupt, InvalidRequest, Moved, NotFound, Unavailable
 from perdure.log.digests import ERASED_CHECK, check_batch, check_key, digest_bytes, digest_sum, stored_key
-from perdure.log.disk import make_directory, warn_of_network
+from perdure.log.disk import check_writable, make_directory, warn_of_network
 from perdure.log.places import checked_path
 from perdure.log.protocol import ADVICE, EMPTY, Batch, Cached, Entry, Finding, Head, Progress, Purged, Rewrite
 from perdure.log.sqlite import caches
@@ -244,6 +244,14 @@ class SqliteLog:
 
     def get_cache(self, space: int, name: str) -> Cached | None:
         return caches.get(self._access, space, name)
+
+    def check_writable(self) -> None:
+        self._access.check_open()
+        files = self._access.files
+        try:
+            check_writable(files.directory, [files.lock, files.writer, *files.generations()])
+        except OSError as error:
+            raise translated(error) from error
 
     def size_bytes(self) -> int:
         self._access.check_open()
