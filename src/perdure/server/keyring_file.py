@@ -90,7 +90,8 @@ def locked(path: Path, timeout_s: float = TIMEOUT_S) -> Iterator[None]:
 
 
 def replace(path: Path, content: bytes) -> None:
-    """Put the content in the file's place, durably: a crash leaves the old file or the new one.
+    """Put the content in the file's place, durably: a crash leaves the old file or the new one, and a failure
+    the old one alone.
 
     Callers hold the lock: the new file has one name until it takes the other's place.
     """
@@ -98,15 +99,12 @@ def replace(path: Path, content: bytes) -> None:
     new.unlink(missing_ok=True)  # of a process that was killed
     if not create_private(new):
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(new))
-    descriptor = os.open(new, os.O_WRONLY | _BINARY)
     try:
-        left = memoryview(content)
-        while left:
-            left = left[os.write(descriptor, left) :]
-        sync(descriptor)
-    finally:
-        os.close(descriptor)
-    os.replace(new, path)
+        _write(new, content)
+        os.replace(new, path)
+    except BaseException:  # raised again: what a full disk did not take lies about nowhere
+        new.unlink(missing_ok=True)
+        raise
     sync_directory(path.parent)
 
 
@@ -144,6 +142,17 @@ def _check_mode(name: str, mode: int) -> None:
             f"{name} has mode {stat.S_IMODE(mode):04o}: nobody but its owner may read it. Run chmod 600 on it",
             field="store",
         )
+
+
+def _write(path: Path, content: bytes) -> None:
+    descriptor = os.open(path, os.O_WRONLY | _BINARY)
+    try:
+        left = memoryview(content)
+        while left:
+            left = left[os.write(descriptor, left) :]
+        sync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _read(descriptor: int, name: str) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import hmac
 import json
@@ -15,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perdure.base.clock import ManualClock
-from perdure.errors import Busy, Corrupt, InvalidRequest, InvalidTenant, NotFound
+from perdure.errors import Busy, Corrupt, InvalidRequest, InvalidTenant, NotFound, StorageFull
 from perdure.server.keyring_file import locked
 from perdure.server.keys import Grant, Keyring
 
@@ -162,6 +163,25 @@ def test_a_file_that_did_not_change_is_not_read_again(keyring, tmp_path, monkeyp
 
     monkeypatch.setattr(os, "open", refuse)
     assert keyring.find(told)
+
+
+@pytest.mark.parametrize("failing", ["write", "replace"])
+def test_on_a_full_disk_the_keys_stay_as_they_are_and_nothing_is_left_of_the_try(
+    keyring, tmp_path, monkeypatch, failing
+):
+    _, key = keyring.create(Grant())
+    before = {path.name: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+
+    def full(*told, **named):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, failing, full)
+        with pytest.raises(StorageFull):
+            keyring.create(Grant())
+    assert {path.name: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+    assert keyring.find(key) is not None
+    keyring.create(Grant())
 
 
 def test_without_a_file_there_are_no_keys_and_none_is_made(keyring, tmp_path):
