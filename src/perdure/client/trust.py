@@ -13,9 +13,7 @@ from perdure.errors import InvalidRequest
 VARIABLES = ("SSL_CERT_FILE", "SSL_CERT_DIR")
 
 
-def trusted(
-    url: str, ca_file: str | os.PathLike[str] | None, *, connects: bool = True
-) -> ssl.SSLContext | bool:
+def trusted(url: str, ca_file: str | Path | None, *, connects: bool = True) -> ssl.SSLContext | bool:
     """Return what the server's certificate is checked with, as httpx takes it.
 
     Args:

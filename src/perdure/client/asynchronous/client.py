@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
@@ -40,7 +40,7 @@ class AsyncClient:
         long_timeout_s: float = 600.0,
         retries: int = 3,
         vector_mask: bytes | None = None,
-        ca_file: str | os.PathLike[str] | None = None,
+        ca_file: str | Path | None = None,
         app: Any = None,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-import os
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
@@ -41,7 +41,7 @@ class Client:
         long_timeout_s: float = 600.0,
         retries: int = 3,
         vector_mask: bytes | None = None,
-        ca_file: str | os.PathLike[str] | None = None,
+        ca_file: str | Path | None = None,
         app: Any = None,
         transport: httpx.BaseTransport | None = None,
     ) -> None:
