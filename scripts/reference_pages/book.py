@@ -17,6 +17,7 @@ ENTRIES = ("objects", "class", "twin", "alike")
 # Names that lead to the same fragment as another one, since that is in lower case and without dots.
 HEADINGS = {
     ("perdure.model.stores", "StoreStats"): "`StoreStats`: sizes",
+    ("perdure.model.stores", "StoreCounters"): "`StoreCounters`: what a process did with a store",
     ("perdure.evaluation", "Run"): "`Run`: what a run gave",
 }
 REST = "*"  # all that no other block of the kind names

@@ -345,6 +345,7 @@ class AsyncStore(_Twin[Store]):
     save_config = _threaded(Store.save_config)
     spaces = _threaded(Store.spaces)
     stats = _threaded(Store.stats)
+    counters = _threaded(Store.counters)
     export = _threaded(Store.export)
     import_ = _threaded(Store.import_)
     health = _threaded(Store.health)

@@ -15,6 +15,7 @@ from perdure.documents.documents import Documents
 from perdure.errors import InvalidRequest, PerdureError, Unavailable
 from perdure.filters.grammar import Filter
 from perdure.lexical.profile import get_profile
+from perdure.log.commits import Commits
 from perdure.log.protocol import Log, Progress, Purged
 from perdure.memory.config import MemoryConfig
 from perdure.memory.facade import Memory as SpaceMemory
@@ -23,7 +24,7 @@ from perdure.model.certificate import Certificate
 from perdure.model.finding import Finding, Verified
 from perdure.model.namespace import Namespace, checked_namespace
 from perdure.model.replies import Erased, PurgeReceipt
-from perdure.model.stores import Exported, Health, Imported, StoreStats
+from perdure.model.stores import Exported, Health, Imported, StoreCounters, StoreStats
 from perdure.opening import Backend, Durability, KeyForm, Opening, check_timeout, open_log
 from perdure.planning.certificates import certify_purge, conclude, contradictions
 from perdure.planning.checks import checked_count, checked_flag
@@ -245,6 +246,14 @@ class Store:
         size = log.size_bytes() if spaces is None else None
         reclaimable = log.reclaimable_bytes() if spaces is None else None
         return StoreStats(log.name, len(names), facts, records, size, reclaimable, without)
+
+    def counters(self) -> StoreCounters:
+        """Return what this process did with the store, and holds of it; cheap, and reads nothing. Of a closed one too.
+
+        A log of one's own without `commits` (of `perdure.log.commits`) tells no commits.
+        """
+        commits = getattr(self.log, "commits", None) or Commits()
+        return StoreCounters(*self._registry.loaded(), commits.count, commits.seconds)
 
     def export(
         self,

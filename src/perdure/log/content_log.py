@@ -9,6 +9,7 @@ from threading import Lock
 from typing import Protocol
 
 from perdure.errors import Busy, Corrupt, Unavailable
+from perdure.log.commits import Commits
 from perdure.log.content import (
     Change,
     Content,
@@ -120,6 +121,7 @@ class ContentLog:
         self._turn = ThreadTurn()
         self._caches: dict[tuple[int, str], Cached] = {}
         self._closed = False
+        self.commits = Commits()
 
     @property
     def secret(self) -> bytes:
@@ -146,7 +148,8 @@ class ContentLog:
         records, _ = check_batch(Batch(records=[first]), 0)
         with self._content() as content:
             change = plan_space(content, name, records[0])
-            self._medium.commit(change)
+            with self.commits.timed():
+                self._medium.commit(change)
             return change.space
 
     def head(self, space: int) -> Head:
@@ -168,7 +171,8 @@ class ContentLog:
         records, erase = check_batch(batch, expected.seq)
         with self._content() as content:
             change = plan_append(content, space, expected, batch._replace(records=records), erase)
-            self._medium.commit(change)
+            with self.commits.timed():
+                self._medium.commit(change)
             if change.erase:
                 self._caches = {place: kept for place, kept in self._caches.items() if place[0] != space}
             return change.head

@@ -21,6 +21,21 @@ class StoreStats(msgspec.Struct, frozen=True):
     without_vector: int = 0
 
 
+class StoreCounters(msgspec.Struct, frozen=True):
+    """What a store did in this process since it was opened, and what it holds in memory now.
+
+    `hits` counts the questions that found a space's facts in memory, `misses` how often they were read from the
+    store; `commits` and `commit_seconds` are of writes: the seconds are those of making them durable, so of the disk.
+    """
+
+    spaces_loaded: int
+    facts_loaded: int
+    hits: int
+    misses: int
+    commits: int
+    commit_seconds: float
+
+
 class Health(msgspec.Struct, frozen=True):
     """Whether a store can be read and written now, as one look at it found.
 

@@ -99,6 +99,7 @@ class Pages:
         self._check(asked)
         sizes = await asyncio.to_thread(self._engine.sizes)
         self._metrics.set_stores(**sizes)
+        self._metrics.set_counters(await asyncio.to_thread(self._engine.counters))
         for line in (self._engine.reads, self._engine.writes, self._engine.long):
             self._metrics.set_pending(line.name, line.pending)
         await reply(send, asked, self._metrics.page(), media=CONTENT_TYPE)

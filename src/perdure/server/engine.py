@@ -9,11 +9,14 @@ from pathlib import Path
 from typing import TypeVar
 from weakref import WeakSet
 
+from msgspec.structs import astuple, replace
+
 from perdure.base.clock import Clock
 from perdure.contract.limits import HTTP
 from perdure.contract.operations import Operation
 from perdure.dispatch import Bounds, Caller
 from perdure.errors import InvalidRequest, PerdureError
+from perdure.model.stores import StoreCounters
 from perdure.opening import EPHEMERAL
 from perdure.server.access import Allowed, makes_store
 from perdure.server.keyring_authentication import Binding, open_authenticator
@@ -26,6 +29,7 @@ from perdure.store import Store
 
 T = TypeVar("T")
 
+_NOTHING = StoreCounters(0, 0, 0, 0, 0, 0.0)
 LONG = frozenset(
     {"verify", "purge", "erase", "stats", "export", "import", "reindex", "embedMissing", "consolidate"}
 )
@@ -48,8 +52,11 @@ class Engine:
         self._directory = directory = None if str(settings.store) == EPHEMERAL else Path(settings.store)
         self._open_store = open_store or self._open
         self._stores: WeakSet[Store] = WeakSet()
+        self._ended = _NOTHING  # what stores that were closed had counted
         self._changing = threading.Lock()
-        self.tenants = Tenants(str(settings.store), self._opened, closing_s=limits.stop_timeout_s)
+        self.tenants = Tenants(
+            str(settings.store), self._opened, on_closed=self._closed, closing_s=limits.stop_timeout_s
+        )
         binding = Binding(settings.host, settings.port, no_auth=not settings.auth)
         self.authenticator = open_authenticator(directory, binding, clock)
         self.rates = Rates(
@@ -125,6 +132,11 @@ class Engine:
                 total += store.log.size_bytes()
         return {"stores": self.tenants.open_count, "log_bytes": total}
 
+    def counters(self) -> StoreCounters:
+        """Return the counts of all stores that were opened, and what those that are open hold in memory."""
+        with self._changing:
+            return _sum(self._ended, *(store.counters() for store in self._stores))
+
     def close(self) -> None:
         """Finish what has begun, and close the stores. Idempotent."""
         lines = (self.reads, self.writes, self.long)
@@ -142,8 +154,19 @@ class Engine:
             self._stores.add(store)
         return store
 
+    def _closed(self, store: Store) -> None:
+        with self._changing:
+            if store in self._stores:
+                self._stores.remove(store)
+                ended = replace(store.counters(), spaces_loaded=0, facts_loaded=0)
+                self._ended = _sum(self._ended, ended)
+
     def _open(self, place: str) -> Store:
         if place == EPHEMERAL:
             return Store.open(place, clock=self._clock)
         told = self.settings.opening
         return Store.open(place, clock=self._clock, key=told.key, secret=told.secret, backend=told.backend)
+
+
+def _sum(*counters: StoreCounters) -> StoreCounters:
+    return StoreCounters(*map(sum, zip(*map(astuple, counters), strict=True)))

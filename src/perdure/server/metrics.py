@@ -8,6 +8,8 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 from prometheus_client import multiprocess as shared
 from prometheus_client import values as kept
 
+from perdure.model.stores import StoreCounters
+
 SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 CONTENT_TYPE = b"text/plain; version=0.0.4; charset=utf-8"
 
@@ -41,6 +43,29 @@ class Metrics:
         )
         self._stores = self._gauge("perdure_open_stores", "Stores that are open.", [], "sum")
         self._bytes = self._gauge("perdure_log_bytes", "Bytes of the open stores' logs on disk.", [], "max")
+        self._spaces = self._gauge("perdure_spaces_loaded", "Spaces whose facts are in memory.", [], "sum")
+        self._facts = self._gauge(
+            "perdure_facts_loaded", "Facts and documents in memory, in each worker that has them.", [], "sum"
+        )
+        self._hits = Counter(
+            "perdure_cache_hits", "Questions that found a space's facts in memory.", [], registry=registry
+        )
+        self._misses = Counter(
+            "perdure_cache_misses",
+            "Times that a space's facts were read from the store.",
+            [],
+            registry=registry,
+        )
+        self._commits = Counter(
+            "perdure_log_commits", "Writes that the log made durable.", [], registry=registry
+        )
+        self._syncs = Counter(
+            "perdure_log_commit_seconds",
+            "Seconds that making them durable took, of the disk.",
+            [],
+            registry=registry,
+        )
+        self._seen: tuple[float, ...] = (0.0,) * 4
         self._counted: dict[tuple[str, str], Any] = {}
         self._timed: dict[str, Any] = {}
 
@@ -62,6 +87,17 @@ class Metrics:
         """Tell what this worker has open now; of other workers it is as they told last."""
         self._stores.set(stores)
         self._bytes.set(log_bytes)
+
+    def set_counters(self, told: StoreCounters) -> None:
+        """Tell what this worker's stores hold in memory now, and what they have done since it began."""
+        self._spaces.set(told.spaces_loaded)
+        self._facts.set(told.facts_loaded)
+        now = (told.hits, told.misses, told.commits, told.commit_seconds)
+        counters = (self._hits, self._misses, self._commits, self._syncs)
+        for counter, count, before in zip(counters, now, self._seen, strict=True):
+            counter.inc(max(0.0, count - before))
+        # Two who ask at once may come here in either order, and nothing is counted twice.
+        self._seen = tuple(map(max, now, self._seen))
 
     def page(self) -> bytes:
         """Return all of it in Prometheus's text format."""

@@ -139,6 +139,7 @@ class Tenants:
         place: str,
         open_store: OpenStore,
         *,
+        on_closed: Callable[[Store], None] = lambda _: None,
         open_max: int = OPEN_DEFAULT,
         closing_s: float = CLOSING_S,
     ) -> None:
@@ -148,6 +149,7 @@ class Tenants:
             place: a directory, of one store or a root of tenants, or one that is absent or empty; ":memory:" is
                 one ephemeral store.
             open_store: opens what is asked for.
+            on_closed: told each store that was opened, once it is closed.
             open_max: how many stores may be open at once.
             closing_s: how long `close` waits for those who are in a store.
 
@@ -157,6 +159,7 @@ class Tenants:
         checked_count(open_max, "open_max", 1, OPEN_MAX)
         self._directory = None if place == EPHEMERAL else Path(place)
         self._open_store, self._open_max, self._closing_s = open_store, open_max, closing_s
+        self._on_closed = on_closed
         self._entries: OrderedDict[str, _Entry] = OrderedDict()  # the least recently used first
         self._changed = threading.Condition()
         self._empty: Store | None = None
@@ -204,7 +207,7 @@ class Tenants:
             self._entries.clear()
             stores += [self._empty] if self._empty is not None else []
             self._empty = None
-        errors = [error for store in stores if (error := _close(store)) is not None]
+        errors = [error for store in stores if (error := self._close(store)) is not None]
         if errors:
             raise errors[0]
 
@@ -303,7 +306,7 @@ class Tenants:
             self._changed.notify_all()
             late = self._entries.get(tenant) is not entry
         if late:  # everything was closed meanwhile
-            store.close()
+            self._close(store)
 
     def _opened(self, tenant: str) -> Store:
         place = self._place_of(tenant)
@@ -315,7 +318,7 @@ class Tenants:
     def _evict(self, tenant: str, entry: _Entry) -> None:
         assert entry.store is not None
         try:
-            error = _close(entry.store)
+            error = self._close(entry.store)
         finally:
             with self._changed:
                 self._drop(tenant, entry)
@@ -340,6 +343,15 @@ class Tenants:
             )
         return str(found)
 
+    def _close(self, store: Store) -> PerdureError | None:
+        try:
+            store.close()
+        except PerdureError as error:
+            return error
+        finally:
+            self._on_closed(store)
+        return None
+
     def _is_quiet(self) -> bool:
         return not any(entry.users or entry.closing for entry in self._entries.values())
 
@@ -357,11 +369,3 @@ def _unusable(error: InvalidRequest) -> Unavailable:
     """Return what a request is told where the server's own settings do not fit what lies on the disk."""
     log.error("a tenant's store cannot be used: %s", error.message)
     return Unavailable("the server cannot use its store now; its log says why")
-
-
-def _close(store: Store) -> PerdureError | None:
-    try:
-        store.close()
-    except PerdureError as error:
-        return error
-    return None

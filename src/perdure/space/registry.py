@@ -14,11 +14,21 @@ from perdure.model.namespace import Namespace
 from perdure.space.names import Names
 from perdure.space.settings import Settings
 from perdure.space.space import Space
+from perdure.space.uses import StateUses
 
 
 class _Loaded(NamedTuple):
     space: Space
     size_bytes: int  # as last measured
+
+
+class Loaded(NamedTuple):
+    """What the spaces of a process hold in memory, and how often that was found there, or had to be read."""
+
+    spaces: int
+    facts: int
+    hits: int
+    misses: int
 
 
 class Registry:
@@ -33,6 +43,7 @@ class Registry:
         self._loaded: OrderedDict[Namespace, _Loaded] = OrderedDict()  # idle ones first
         self._total = 0
         self._lock = threading.Lock()
+        self._uses = StateUses()
 
     def space(self, namespace: Namespace, settings: Settings) -> Space:
         """Return the space of this name; `settings` count only if it has no records yet."""
@@ -41,7 +52,7 @@ class Registry:
             if found is None:
                 found = Space(self._log, namespace, settings, self._clock)
                 found.find_number = self._names.find
-                found.on_grown = self._shrink
+                found.on_grown, found.uses = self._shrink, self._uses
                 self._spaces[namespace] = found
         return found
 
@@ -89,6 +100,14 @@ class Registry:
             self._total -= self._loaded.pop(namespace).size_bytes
             idle.append(space)
         return idle
+
+    def loaded(self) -> Loaded:
+        """Return what is in memory now; reads nothing."""
+        with self._lock:
+            spaces = [loaded.space for loaded in self._loaded.values()]
+        # Without the lock: a space that grows waits for it, and has its own.
+        there = [count for space in spaces if (count := space.loaded_facts) is not None]
+        return Loaded(len(there), sum(there), self._uses.hits, self._uses.misses)
 
     def save_all(self) -> None:
         """Keep a snapshot of every loaded space that has changed since its last one."""

@@ -30,6 +30,7 @@ from perdure.space.preparing import Prepared, prepare, prepare_fact
 from perdure.space.requests import Request, fail_all
 from perdure.space.settings import Settings, refuse_others, settings_of
 from perdure.space.state import SpaceState, new_state
+from perdure.space.uses import StateUses
 
 T = TypeVar("T")
 WRITE_ATTEMPTS = 16
@@ -64,6 +65,7 @@ class Space:
         self._inside = threading.local()  # whether this very thread is inside a read
         self.records_since_snapshot = 0
         self.memory_bytes = 0  # an estimate of what the state takes, as of the last load or growth
+        self.uses = StateUses()  # the registry's, shared by all spaces of the store
         self.on_grown: Callable[[Space, bool], None] | None = None
         self.used = False  # set by every read and write; the registry clears it to see who is idle
         self._measured_at: int | None = None  # numbers given out at the last measurement; None: not loaded
@@ -119,6 +121,18 @@ class Space:
         """The space's number in the log, or None while it has no records."""
         return self._number
 
+    @property
+    def loaded_facts(self) -> int | None:
+        """How many facts are in memory; None where the state is not loaded. Reads nothing from the log."""
+        view = self._view
+        if view is None:
+            return None
+        self._lock.acquire_shared()
+        try:
+            return view[0].fact_count
+        finally:
+            self._lock.release_shared()
+
     def _fresh_view(self) -> View:
         number = self._number
         if number is None:
@@ -129,6 +143,7 @@ class Space:
         if view is not None:
             known = view[0].head
             if known == head or (known.seq > head.seq and _continues(view[0], head)):
+                self.uses.hits += 1
                 return view
         return self._catch_up()
 
@@ -184,6 +199,7 @@ class Space:
 
     def _load(self, number: int, head: Head) -> View | None:
         """Return a state that is a prefix of the space; None when the number is no longer this space's."""
+        self.uses.misses += 1
         reader = FactReader(self.log, number)
         cached = self.log.get_cache(number, snapshot.NAME) if self._trusts_snapshot else None
         state = None

@@ -29,7 +29,7 @@ TWINS = [
     (AsyncClientDocuments, ClientDocuments),
     (AsyncClientStore, ClientStore),
 ]
-# Not of the wire: what opens, closes and configures a store, what reads its files, and what only formats.
+# Not of the wire: what opens, closes and configures a store, what reads its files or counts in its process, and what only formats.
 AT_HOME = {
     Memory: {"open", "close", "config", "as_prompt"},
     Documents: {"index"},
@@ -42,6 +42,7 @@ AT_HOME = {
         "memory_of",
         "documents",
         "health",
+        "counters",
         "rekey",
         "backup",
         "check_certificate",

@@ -21,6 +21,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from perdure.errors import InvalidRequest, WrongKey
 from perdure.server.app import create_app
+from perdure.server.engine import Engine
 from perdure.server.front import Front
 from perdure.server.keys import Grant, Keyring
 from perdure.server.logs import LogWriter
@@ -475,6 +476,48 @@ def test_metrics_tell_what_is_open_and_how_large_it_is(server):
     assert float(told["perdure_open_stores"]) == 1
     assert float(told["perdure_log_bytes"]) > 1_000
     assert float(told['perdure_pending_calls{line="read"}']) == 0
+
+
+def metrics_of(server) -> dict[str, float]:
+    lines = server.ask("GET", "/metrics").text.splitlines()
+    return {name: float(value) for name, value in (line.rsplit(" ", 1) for line in lines if line[0] != "#")}
+
+
+def test_metrics_tell_what_is_in_memory_and_what_came_from_the_store_or_went_to_the_disk(server):
+    before = metrics_of(server)
+    assert before["perdure_facts_loaded"] == before["perdure_log_commits_total"] == 0
+    server.post(
+        "memory/remember", {"facts": [{"text": "Ann lives in Berlin"}, {"text": "Bob lives in Bonn"}]}
+    )
+    for _ in range(5):
+        server.post("memory/recall", {"query": "Ann"})
+    told = metrics_of(server)
+    assert told["perdure_spaces_loaded"] == 1
+    assert told["perdure_facts_loaded"] == 2
+    assert told["perdure_cache_hits_total"] >= 5
+    assert told["perdure_log_commits_total"] >= 1
+    assert 0 < told["perdure_log_commit_seconds_total"] < 60
+    again = metrics_of(server)
+    for name in (
+        "perdure_cache_misses_total",
+        "perdure_log_commits_total",
+        "perdure_log_commit_seconds_total",
+    ):
+        assert again[name] == told[name]
+
+
+def test_what_a_store_counted_stays_counted_when_it_is_closed(tmp_path):
+    engine = Engine(Settings(store=tmp_path / "stores", auth=False))
+    with engine.tenants.writing("default") as store:
+        store.memory().remember("Ann lives in Berlin")
+        store.memory().recall("Ann")
+    before = engine.counters()
+    assert (before.spaces_loaded, before.facts_loaded) == (1, 1)
+    engine.close()
+    after = engine.counters()
+    assert (after.spaces_loaded, after.facts_loaded) == (0, 0)
+    assert after.commits >= before.commits > 0
+    assert after.hits >= before.hits > 0
 
 
 def test_a_request_id_that_is_one_is_kept_and_any_other_replaced(server):

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from threading import Lock
 from typing import Any, TypeVar
 
 import apsw
 
 from perdure.errors import Busy, Corrupt, StorageFull, Unavailable, WrongKey
+from perdure.log.commits import Commits
 from perdure.log.disk import log
 from perdure.log.protocol import ADVICE
 from perdure.log.sqlite.ciphers import Cipher
@@ -26,6 +27,7 @@ from perdure.log.sqlite.turns import WriterTurn
 from perdure.log.sqlite.writing import Writing
 
 Result = TypeVar("Result")
+WRITES = "BEGIN IMMEDIATE"
 
 
 class Access:
@@ -58,6 +60,7 @@ class Access:
         self._witness: tuple[int, HighWater] | None = None  # of the generation that was checked last
         self._pool = Pool(files, self.keyring, timeout_s=timeout_s, durability=durability, admit=self._admit)
         self.check_open = self._pool.check_open
+        self.commits = Commits()
 
     def dirty(self) -> bool:
         """Return whether an erasure still has something to clean."""
@@ -97,7 +100,7 @@ class Access:
         while True:
             link = self._pool.take()
             try:
-                with self._transaction(link, "BEGIN IMMEDIATE"):
+                with self._transaction(link, WRITES):
                     self._check_place()
                     writing = Writing(link.db, link.generation, self.secret)
                     result = work(writing)
@@ -223,7 +226,8 @@ class Access:
             if generation != link.generation:
                 raise _Replaced
             yield bool(dirty)
-            run(link.db, "COMMIT")
+            with self.commits.timed() if begin is WRITES else nullcontext():
+                run(link.db, "COMMIT")
         except DriverError as error:
             self._pool.drop_stale(link, error)
             raise _Replaced from error

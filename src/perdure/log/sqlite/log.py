@@ -58,6 +58,7 @@ class SqliteLog:
     def __init__(self, access: Access) -> None:
         """Use `open`."""
         self._access = access
+        self.commits = access.commits
 
     @classmethod
     def open(
