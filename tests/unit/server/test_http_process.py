@@ -12,16 +12,12 @@ import sys
 import threading
 import time
 from contextlib import ExitStack
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
 
+from certificates import self_made
 from perdure import Store
-from perdure.base.clock import SystemClock
 
 from .running_server import received, running
 
@@ -332,7 +328,7 @@ def test_every_line_on_standard_error_is_json_where_that_is_asked_for(tmp_path, 
 
 
 def test_tls_is_spoken_with_the_files_that_are_given(tmp_path):
-    certificate, key = pair(tmp_path)
+    certificate, key = self_made(tmp_path)
     told = {"tls_cert": str(certificate), "tls_key": str(key)}
     with running(tmp_path / "store", **told) as server:
         assert server.scheme == "https"
@@ -346,33 +342,10 @@ def test_tls_is_spoken_with_the_files_that_are_given(tmp_path):
 
 
 def test_tls_files_that_cannot_be_used_are_told_at_the_start_and_nobody_is_asked_for_a_passphrase(tmp_path):
-    certificate, key = pair(tmp_path, passphrase=b"x")
+    certificate, key = self_made(tmp_path, passphrase=b"x")
     told = {"tls_cert": str(certificate), "tls_key": str(key)}
     with pytest.raises(AssertionError, match="InvalidRequest"), running(tmp_path / "store", **told):
         pass
-
-
-def pair(folder: Path, passphrase: bytes | None = None) -> tuple[Path, Path]:
-    """Return a certificate of localhost and its key."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
-    now = datetime.fromtimestamp(SystemClock().now() / 1000, UTC)
-    made = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(1)
-        .not_valid_before(now - timedelta(days=1))
-        .not_valid_after(now + timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
-        .sign(key, hashes.SHA256())
-    )
-    kept = serialization.BestAvailableEncryption(passphrase) if passphrase else serialization.NoEncryption()
-    certificate, secret = folder / "cert.pem", folder / "key.pem"
-    certificate.write_bytes(made.public_bytes(serialization.Encoding.PEM))
-    secret.write_bytes(key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, kept))
-    return certificate, secret
 
 
 def test_the_command_serves_and_ends_with_the_exit_codes_of_every_command(tmp_path):
