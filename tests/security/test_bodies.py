@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import gzip
 import json
+import tracemalloc
 import zlib
 
 import pytest
@@ -121,6 +123,24 @@ def test_a_body_is_read_no_further_than_its_limit_whatever_it_told_of_its_length
     assert len(padded) == BODY_BYTES_MAX
     assert open_site.raw(PLAIN, padded, path=REMEMBER)[0] == 200
     assert open_site.raw(PLAIN, padded, b" ", path=REMEMBER)[0] == 413
+
+
+def test_nothing_of_a_refused_body_is_kept(open_site):
+    def refuse():
+        told = open_site.raw(PLAIN, b'{"text":"x","metadata":[%b1]}' % (b" " * (4 << 20)), path=REMEMBER)
+        assert told[0] == 422
+
+    refuse()
+    gc.collect()
+    gc.disable()
+    tracemalloc.start()
+    try:
+        for _ in range(5):
+            refuse()
+        assert tracemalloc.get_traced_memory()[0] < 8 << 20
+    finally:
+        tracemalloc.stop()
+        gc.enable()
 
 
 def test_a_body_that_ends_before_its_end_is_not_carried_out(open_site):

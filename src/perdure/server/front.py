@@ -75,7 +75,12 @@ class Front:
             log.error(
                 "a request failed", exc_info=error, extra={"fields": {"request": asked.id, "op": asked.op}}
             )
-        await reply_error(send, asked, error)
+        try:
+            await reply_error(send, asked, error)
+        finally:
+            # Its frames hold the body, and are held in turn by what carried the error here: without this the body
+            # would stay until the next collection of garbage.
+            error.__traceback__ = error.__context__ = error.__cause__ = None
 
     def _tell(self, asked: Asked, seconds: float) -> None:
         self.metrics.count(asked.op, asked.code, seconds)
