@@ -88,6 +88,10 @@ class Memory(SpaceMemory):
             store.close()
             raise
 
+    def _is_of(self, space: Space, config: MemoryConfig) -> bool:
+        """Return whether this is a handle of that very space with that very configuration."""
+        return self._space is space and self.config is config
+
 
 class Store:
     """One tenant: its log, and a memory per space. Thread-safe; use it as a context manager or close it."""
@@ -486,7 +490,7 @@ class Store:
         chosen, is_kept = self._chosen(config)
         space = self._registry.space(namespace, _settings(chosen))
         made = self._made.get(namespace)
-        if made is not None and on_close is None and made.is_of(space, chosen):
+        if made is not None and on_close is None and made._is_of(space, chosen):
             return made
         if not is_kept:  # one for all spaces asks nothing of those that were there before
             space.check_settings(_settings(chosen), _settings(_USUAL))

@@ -97,10 +97,6 @@ class Memory:
         self._notifier = Notifier(config.observers, self.get)
         self._on_close = on_close
 
-    def is_of(self, space: Space, config: MemoryConfig) -> bool:
-        """Return whether this is a handle of that very space with that very configuration."""
-        return self._space is space and self.config is config
-
     # Telling
 
     def remember(
