@@ -106,7 +106,9 @@ class Caller:
         if spaces is None and not self.bounds.are_open:
             spaces = [name for name in self.store.spaces() if self.bounds.allow(name)]
             if not spaces:
-                raise NotFound("there is nothing to export: what the key reaches holds nothing", field="spaces")
+                raise NotFound(
+                    "there is nothing to export: what the key reaches holds nothing", field="spaces"
+                )
         return self.store.export_lines(spaces=spaces, **asked)
 
     def import_lines(self, source: Source, request: object) -> JsonObject:

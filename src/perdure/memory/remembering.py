@@ -183,7 +183,9 @@ def _recognise(draft: Draft, member: _Member, number: int) -> None:
     if status is Status.HIDDEN:
         member.reason = "the fact was hidden by a soft forget; restore brings it back"
     elif status is not Status.CURRENT:
-        member.reason = f"this was told before and is {status.value} now; to say it anew give valid_from, or reassert it"
+        member.reason = (
+            f"this was told before and is {status.value} now; to say it anew give valid_from, or reassert it"
+        )
 
 
 def _replace(draft: Draft, member: _Member, number: int) -> None:
