@@ -194,3 +194,11 @@ def test_odd_but_well_formed_messages_are_answered_within_the_protocol(site):
         reply = ask(site, key, "resources/read", {"uri": uri})
         assert reply.status_code < 500
         assert "root:" not in reply.text
+
+
+def test_a_message_of_very_many_parts_is_refused_before_it_is_decoded(site, keys):
+    key = next(iter(keys.values()))
+    params = {"name": "remember", "arguments": {"text": "x", "metadata": {"a": [[]] * 600_000}}}
+    told = ask(site, key, "tools/call", params)
+    assert told.status_code == 422
+    assert "parts" in told.json()["error"]["message"]

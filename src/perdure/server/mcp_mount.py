@@ -9,7 +9,9 @@ from importlib.util import find_spec
 from typing import Any
 
 from perdure.contract.operations import OPERATIONS, Operation
+from perdure.contract.shapes import BYTES_MIN, PARTS_MAX, parts_of
 from perdure.contract.wire import JsonObject
+from perdure.errors import InvalidRequest
 from perdure.mcp.catalogue import TOOLS, Tool
 from perdure.mcp.messages import CALLS, is_request
 from perdure.server.access import place, read_headers
@@ -55,7 +57,7 @@ class McpMount:
         limits = self._engine.settings.limits
         check_body(asked.headers, limits.body_bytes_max, JSON)
         body = await read_body(receive, limits.body_bytes_max, limits.body_timeout_s)
-        operation = _operation_like(decode_body(body))
+        operation = _operation_like(await _decoded(body))
         with ExitStack() as inside:
             scope[PREPARED] = await self._engine.run(
                 operation, lambda: inside.enter_context(self._engine.caller(allowed, operation))
@@ -64,6 +66,21 @@ class McpMount:
 
     async def _run(self, work: Callable[[], JsonObject]) -> JsonObject:
         return await self._engine.run(OPERATIONS["remember"], work)
+
+
+async def _decoded(body: bytes) -> dict[str, Any]:
+    """Return the object of a body; a long one is bounded first, and decoded beside the event loop.
+
+    Raises:
+        InvalidRequest: it holds more than PARTS_MAX parts. As `decode_body`.
+    """
+    if len(body) <= BYTES_MIN:
+        return decode_body(body)
+    if parts_of(body) > PARTS_MAX:
+        raise InvalidRequest(
+            f"the message has more than {PARTS_MAX} parts; send its content in several messages", field="body"
+        )
+    return await asyncio.to_thread(decode_body, body)
 
 
 def _operation_like(message: dict[str, Any]) -> Operation:
