@@ -29,6 +29,7 @@ class Crowd:
 
     def __init__(self) -> None:
         self.idle: dict[Protocol, None] = {}  # in the order of becoming idle
+        self.leaving: set[Protocol] = set()  # closed, and not gone until the rest of a reply is read
         self._told_at = -math.inf
 
     def tell(self, now: float, limit: int) -> None:
@@ -70,6 +71,7 @@ class Protocol(HttpToolsProtocol):
         """Let go of the connection."""
         self._stop_timer()
         self.crowd.idle.pop(self, None)
+        self.crowd.leaving.discard(self)
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -126,12 +128,13 @@ class Protocol(HttpToolsProtocol):
     def _make_room(self) -> bool:
         """Close the connection that has been idle for longest; return False where a request is under way on each."""
         self.crowd.tell(self.loop.time(), self.limits.connections)
-        # What is not read of a reply keeps a closed connection for a while; that must not add up either.
-        if not self.crowd.idle or len(self.connections) > 2 * self.limits.connections:
+        # Those that do not read their replies must not add up either.
+        if not self.crowd.idle or len(self.crowd.leaving) >= self.limits.connections:
             return False
         longest = next(iter(self.crowd.idle))
         del self.crowd.idle[longest]
         if longest.transport.get_write_buffer_size():
+            self.crowd.leaving.add(longest)
             longest.transport.close()
         else:
             longest.transport.abort()
