@@ -92,7 +92,8 @@ def start_logging(level: str, *, as_json: bool) -> LogWriter:
 
 def _event(record: logging.LogRecord) -> str:
     """Return what happened, without the values that libraries show."""
-    if record.name == "asyncio" and record.exc_info:  # its messages show exceptions, and arguments of callbacks
+    # Its messages show exceptions, and arguments of callbacks.
+    if record.name == "asyncio" and record.exc_info:
         return "a task or a callback failed"
     return record.getMessage().partition("\n")[0]
 
