@@ -13,7 +13,7 @@ from typing import Any
 
 from perdure.base.ids import refuse_control
 from perdure.contract.operations import ROLES, Operation, Role
-from perdure.dispatch import BEYOND
+from perdure.dispatch import BEYOND, Bounds
 from perdure.errors import Forbidden, InvalidRequest, InvalidTenant
 from perdure.model.namespace import NAME_BYTES_MAX, Namespace, checked_namespace
 from perdure.server.keys import DEFAULT_TENANT, checked_tenant
@@ -43,7 +43,12 @@ class Access:
 
     def sees(self, name: Namespace) -> bool:
         """Whether a space is within reach."""
-        return self.principal in (None, name.principal) and self.scope in (None, name.scope)
+        return self.bounds.allow(name)
+
+    @property
+    def bounds(self) -> Bounds:
+        """What the dispatcher holds requests against."""
+        return Bounds(self.principal, self.scope)
 
 
 @dataclass(frozen=True)

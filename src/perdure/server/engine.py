@@ -14,7 +14,7 @@ from msgspec.structs import astuple, replace
 from perdure.base.clock import Clock
 from perdure.contract.limits import HTTP
 from perdure.contract.operations import Operation
-from perdure.dispatch import Bounds, Caller
+from perdure.dispatch import Caller
 from perdure.errors import InvalidRequest, PerdureError
 from perdure.model.stores import StoreCounters
 from perdure.opening import EPHEMERAL
@@ -91,7 +91,7 @@ class Engine:
                 config=self.settings.config,
                 limits=HTTP,
                 role=access.role,
-                bounds=Bounds(access.principal, access.scope),
+                bounds=access.bounds,
             )
 
     def check(self) -> None:
