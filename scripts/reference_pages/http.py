@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any
 
 from perdure.contract import schema as contract
+from perdure.contract.naming import snake_case
 from perdure.contract.operations import OPERATIONS, Operation
 
 from . import docstrings, source, wire
@@ -170,7 +170,7 @@ def meaning(name: str, field: wire.Schema, homes: tuple[str, ...]) -> str:
     """Return what a field means: as its schema says, else as the Python that it stands for says of the argument."""
     said = wire.description(field)
     for home in homes:
-        said = said or _arguments(home).get(_snake_case(name), "")
+        said = said or _arguments(home).get(snake_case(name), "")
     return said
 
 
@@ -181,16 +181,12 @@ def _arguments(home: str) -> Mapping[str, str]:
         return docstrings.arguments(
             source.find("perdure.model.inputs", home).doc
         )  # which has imported the others
-    method = _snake_case(home).removesuffix("_document").removesuffix("_documents")
+    method = snake_case(home).removesuffix("_document").removesuffix("_documents")
     for module, kind in OWNERS:
         told = source.methods(source.find(module, kind)).get(method)
         if told is not None:
             return docstrings.arguments(told.found.doc)
     return {}
-
-
-def _snake_case(name: str) -> str:
-    return re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
 
 
 def _fields(told: wire.Schema, homes: tuple[str, ...], *, with_null: bool) -> list[str]:

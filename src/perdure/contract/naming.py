@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+_HUMP = re.compile(r"(?<!^)(?=[A-Z])")
+
 
 def camel_case(name: str) -> str:
     """Return a field's name as it is on the wire: `valid_from` is `validFrom`."""
@@ -37,6 +39,11 @@ _FIELDS = [
 _SNAKE = re.compile(rf"(?<![A-Za-z0-9_])(?:{'|'.join(_FIELDS)})(?![A-Za-z0-9_])")
 _IN_PYTHON = {camel_case(name): name for name in _FIELDS}
 _CAMEL = re.compile(rf"(?<![A-Za-z0-9_])(?:{'|'.join(_IN_PYTHON)})(?![A-Za-z0-9_])")
+
+
+def snake_case(name: str) -> str:
+    """Return the name of one field as it is in Python: `validFrom` is `valid_from`; the inverse of `camel_case`."""
+    return _HUMP.sub("_", name).lower()
 
 
 def on_the_wire(message: str) -> str:

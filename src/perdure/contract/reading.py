@@ -11,7 +11,7 @@ import msgspec
 from perdure.base.instants import to_datetime
 from perdure.contract import replies as r
 from perdure.contract.capabilities import Capabilities, Features
-from perdure.contract.naming import python_names
+from perdure.contract.naming import python_names, snake_case
 from perdure.errors import BY_CODE, Internal, InvalidRequest, PerdureError
 from perdure.model.certificate import Certificate, Operation, Step, StepName
 from perdure.model.document import Deleted, Document, DocumentHit, Put
@@ -323,7 +323,7 @@ def read_error(told: Mapping[str, Any], status: int | None = None) -> PerdureErr
     told_details = body.get("details")
     details = {}
     if isinstance(told_details, Mapping):
-        details = {_key(name): value for name, value in told_details.items()}
+        details = {snake_case(name): value for name, value in told_details.items()}
     kind = BY_CODE.get(code) or (InvalidRequest if status == 422 else PerdureError)
     error = kind.__new__(kind)
     PerdureError.__init__(error, message, field=python_names(field) if isinstance(field, str) else None)
@@ -336,11 +336,6 @@ def read_error(told: Mapping[str, Any], status: int | None = None) -> PerdureErr
 
 _OF_KINDS = ("code", "status")
 _ATTRIBUTES = ("kind", "resource", "limit", "generation", "space", "seq", "committed")
-
-
-def _key(name: str) -> str:
-    found = python_names(name)
-    return found if found != name else "".join("_" + one.lower() if one.isupper() else one for one in name)
 
 
 def _moment(millis: int | None) -> datetime | None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from perdure.contract.naming import snake_case
+
 Schema = dict[str, Any]
-_WORD = re.compile(r"(?<!^)(?=[A-Z])")
 _KEPT = ("enum", "minimum", "maximum")  # what of a field's schema helps a model
 
 
@@ -29,11 +29,6 @@ class Form:
     @property
     def is_moment(self) -> bool:
         return self.kinds == {"integer", "string"}
-
-
-def snake_case(name: str) -> str:
-    """Return a field's name as Python has it: `validFrom` is `valid_from`."""
-    return _WORD.sub("_", name).lower()
 
 
 def form_of(schema: Schema, definitions: Mapping[str, Schema] | None = None) -> Form:
