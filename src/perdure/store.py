@@ -13,7 +13,6 @@ from weakref import WeakValueDictionary
 from perdure.base.clock import Clock, SystemClock, checked_now
 from perdure.documents.documents import Documents
 from perdure.errors import InvalidRequest, PerdureError, Unavailable
-from perdure.filters.grammar import Filter
 from perdure.lexical.profile import get_profile
 from perdure.log.commits import Commits
 from perdure.log.protocol import Log, Progress, Purged
@@ -30,7 +29,7 @@ from perdure.planning.certificates import certify_purge, conclude, contradiction
 from perdure.planning.checks import checked_count, checked_flag
 from perdure.planning.embedding import Embedding
 from perdure.planning.erasing import erase_spaces, has_remains, named_spaces, survey_spaces
-from perdure.planning.questions import checked_filter
+from perdure.planning.questions import find_filter
 from perdure.search.query import Budget
 from perdure.space.purging import purge_store, rewritten
 from perdure.space.registry import Registry
@@ -276,7 +275,7 @@ class Store:
         `perdure.transfer.exporting.Asked` and `export_to`.
         """
         self._check_open()
-        asked = Asked(checked_now(self.clock), spaces, blocks, _find_filter(filter))
+        asked = Asked(checked_now(self.clock), spaces, blocks, find_filter(filter))
         return export_to(self.log, path, asked, force=force, progress=progress)
 
     def export_lines(
@@ -288,7 +287,7 @@ class Store:
     ) -> Iterator[bytes]:
         """Return the lines of such a file, of the moment of the call, each read when it is asked for."""
         self._check_open()
-        return export(self.log, Asked(checked_now(self.clock), spaces, blocks, _find_filter(filter)))
+        return export(self.log, Asked(checked_now(self.clock), spaces, blocks, find_filter(filter)))
 
     def import_(
         self,
@@ -555,7 +554,3 @@ def _checked_config(config: MemoryConfig) -> MemoryConfig:
     if not isinstance(config, MemoryConfig):
         raise InvalidRequest(f"config must be a MemoryConfig, got {type(config).__name__}", field="config")
     return config
-
-
-def _find_filter(value: Mapping[str, Any] | None) -> Filter | None:
-    return None if value is None else checked_filter(value)

@@ -15,13 +15,12 @@ from perdure.documents.calling import answer
 from perdure.documents.index import DocumentIndex
 from perdure.documents.putting import checked_version, content_of, plan_delete, plan_put
 from perdure.documents.reading import Reading
-from perdure.filters.grammar import Filter
 from perdure.model.document import Deleted, Document, DocumentHit, Put
 from perdure.model.replies import Page
 from perdure.planning import checks
 from perdure.planning.certificates import Removed, conclude
 from perdure.planning.embedding import Embedding
-from perdure.planning.questions import checked_filter
+from perdure.planning.questions import find_filter
 from perdure.planning.receipts import Keyed
 from perdure.search.modes import Modes, resolved_fusion
 from perdure.search.query import OPEN, Budget, Question, Scope
@@ -177,7 +176,7 @@ class Documents:
         told = {name: value for name, value in told.items() if value is not None}
         kind, vector, model, query = self._modes.resolved(query, told)
         count = K_DEFAULT if k is None else checks.checked_count(k, "k", 1, limits.K_MAX)
-        wanted = _checked_filter(filter)
+        wanted = find_filter(filter)
         return self._reading.search(
             Question(
                 text=query,
@@ -217,7 +216,7 @@ class Documents:
             limits.LIST_DEFAULT if limit is None else checks.checked_count(limit, "limit", 1, limits.LIST_MAX)
         )
         after = None if cursor is None else checked_text(cursor, field="cursor")
-        return self._reading.list(_checked_filter(filter), size, after)
+        return self._reading.list(find_filter(filter), size, after)
 
     def call(self, op: str, request: Mapping[str, Any]) -> dict[str, Any]:
         """Carry out an operation of the contract on documents, as `Memory.call` does on facts."""
@@ -227,7 +226,3 @@ class Documents:
 def _at_version(wanted: int | None) -> bytes:
     """Return an expected version as a part of what tells one request from another."""
     return b"%d\0" % (-1 if wanted is None else wanted)
-
-
-def _checked_filter(value: Mapping[str, Any] | None) -> Filter | None:
-    return None if value is None else checked_filter(value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from perdure.base.canonical import checked_json, checked_text
@@ -46,6 +47,11 @@ def checked_equalities(value: Any, field: str) -> dict[str, Any]:
 def checked_filter(value: Any, field: str = "filter") -> Filter:
     """Return the filter that a JSON object describes; errors as of `parse_filter`."""
     return parse_filter(value, field)
+
+
+def find_filter(value: Mapping[str, Any] | None) -> Filter | None:
+    """Return the filter that was given, None where there is none; errors as of `parse_filter`."""
+    return None if value is None else checked_filter(value)
 
 
 def _find_operator(value: Any) -> str | None:
