@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from perdure.cli import options as o
-from perdure.cli.arguments import HELP
 from perdure.cli.failures import Failed
+from perdure.cli.help import add_group
 from perdure.cli.screen import Screen, print_json
 from perdure.cli.session import EPHEMERAL, Session, command
 from perdure.errors import InvalidRequest, InvalidTenant
@@ -45,17 +45,9 @@ RoleOption = Annotated[
 
 
 def add_to(app: typer.Typer) -> None:
-    keys = typer.Typer(help=ABOUT, context_settings={"help_option_names": list(HELP)})
-    keys.callback(invoke_without_command=True)(_show_help)
+    keys = add_group(app, "keys", ABOUT)
     for name, function in (("create", create), ("list", list_keys), ("revoke", revoke)):
         command(keys, name)(function)
-    app.add_typer(keys, name="keys")
-
-
-def _show_help(ctx: typer.Context) -> None:
-    if ctx.invoked_subcommand is None:
-        typer.echo(ctx.get_help())
-        raise typer.Exit(2)
 
 
 def create(
