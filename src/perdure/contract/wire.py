@@ -403,7 +403,7 @@ def space_object(name: Namespace) -> JsonObject:
 
 
 def stats_object(reply: StoreStats) -> JsonObject:
-    return {camel_case(name): getattr(reply, name) for name in reply.__struct_fields__}
+    return _flat(reply)
 
 
 def verified_object(reply: Verified) -> JsonObject:
@@ -425,10 +425,15 @@ def imported_object(reply: Imported) -> JsonObject:
 
 
 def reindexed_object(reply: Reindexed) -> JsonObject:
-    return {camel_case(name): getattr(reply, name) for name in reply.__struct_fields__}
+    return _flat(reply)
 
 
 def embedded_object(reply: Embedded) -> JsonObject:
+    return _flat(reply)
+
+
+def _flat(reply: msgspec.Struct) -> JsonObject:
+    """Return a reply whose fields are plain, as it is."""
     return {camel_case(name): getattr(reply, name) for name in reply.__struct_fields__}
 
 
