@@ -59,7 +59,7 @@ class Front:
         except asyncio.CancelledError:
             asked.code = CLOSED
             raise
-        except Exception as error:
+        except Exception as error:  # the edge of the process: logged, and answered with a fixed text
             asked.code = "internal"
             log.error(
                 "a request failed", exc_info=error, extra={"fields": {"request": asked.id, "op": asked.op}}

@@ -40,7 +40,7 @@ class Tracing:
         ) as span:
             try:
                 yield
-            except BaseException as error:
+            except BaseException as error:  # raised again, once the span has its code
                 code = getattr(error, "code", "internal")
                 span.set_attribute("perdure.code", code)
                 span.set_status(Status(StatusCode.ERROR, code))
