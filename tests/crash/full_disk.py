@@ -1,4 +1,4 @@
-"""Run by the tests of full disks in a process of its own: `python full_disk.py JOB DIRECTORY`.
+"""Run by the tests of full disks in a process of its own: `main` with a job and a directory as arguments.
 
 The limit on the size of files stands for a full disk: writes past it fail as they do on one, with EFBIG.
 """
@@ -91,9 +91,8 @@ def rewrite(directory, size):
         }
         limit(resource.RLIM_INFINITY)
         told["scrub"] = log.scrub()
-        lasting = (
-            path for path in directory.iterdir() if not path.name.startswith(("cache-", "backup.lock"))
-        )
+        extra = ("cache-", "backup.lock", "audit")  # made when they are needed
+        lasting = (path for path in directory.iterdir() if not path.name.startswith(extra))
         told["files"] = sorted(path.name for path in lasting) == names
         told["later"] = outcome(lambda: log.backup(copy))
         told["purged"] = outcome(lambda: log.purge(keep_all))
@@ -128,6 +127,35 @@ def transfer(directory, size):
     return told
 
 
+def audited(directory, size, level):
+    """All that needs an event, or reads, where the audit has no room to begin; then what erases, with room."""
+    with Store.open(directory, audit=level) as store:
+        memory = store.memory()
+        limit(int(size))
+        said = [message(lambda: memory.forget(ids=["kettle"])), message(store.purge)]
+        told = {
+            "recall": len(memory.recall("kettle")),
+            "stats": outcome(store.stats),
+            "verify": [finding.message for finding in store.verify().findings],
+            "events": outcome(store.events),
+            "verify events": len(store.verify_events()),
+            "export": len(list(store.export_lines())) > 0,
+        }
+        limit(resource.RLIM_INFINITY)
+        told["forgotten"] = memory.forget(ids=["kettle"]).forgotten
+        told["purge"] = outcome(store.purge)
+        told["later"] = sorted({event.type for event in store.events().items})
+    return {"said": said, "told": told}
+
+
+def message(call):
+    try:
+        call()
+    except PerdureError as error:
+        return error.message
+    return "ok"
+
+
 def keep_all(space, read):
     return (Rewritten(entry.data) for entry in read() if entry.data is not None)
 
@@ -140,6 +168,6 @@ def create(directory, size):
     return told
 
 
-if __name__ == "__main__":
-    jobs = {job.__name__: job for job in (use, pending, rewrite, transfer, create)}
+def main():
+    jobs = {job.__name__: job for job in (use, pending, rewrite, transfer, create, audited)}
     print(json.dumps(jobs[sys.argv[1]](Path(sys.argv[2]), *sys.argv[3:])))  # noqa: T201

@@ -1,4 +1,4 @@
-"""Run by the tests of read-only stores in a process of its own: `python read_only.py JOB DIRECTORY`.
+"""Run by the tests of read-only stores in a process of its own: `main` with a job and a directory as arguments.
 
 The superuser may write where nobody else may, so that right is given up first.
 """
@@ -98,7 +98,7 @@ def keep_all(space, read):
     return (Rewritten(entry.data) for entry in read() if entry.data is not None)
 
 
-if __name__ == "__main__":
+def main():
     give_up_override()
     jobs = {job.__name__: job for job in (opened, created, used)}
     print(json.dumps(jobs[sys.argv[1]](Path(sys.argv[2]), *sys.argv[3:])))  # noqa: T201

@@ -6,6 +6,7 @@ import json
 import math
 import sys
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -123,6 +124,22 @@ def strict_json(data: bytes | str, *, field: str = "JSON") -> Any:
     The fast codec would keep the last of duplicate keys without a word.
     """
 
+    try:
+        text = data if isinstance(data, str) else data.decode(json.detect_encoding(data), "surrogatepass")
+        value = _strict_decoder(field).decode(text)
+    except RecursionError as error:
+        raise InvalidRequest(f"{field} is nested deeper than {DEPTH_MAX} levels", field=field) from error
+    except ValueError as error:
+        if isinstance(error, InvalidRequest):
+            raise
+        raise InvalidRequest(f"{field} {_fault_of(error)}", field=field) from error
+    if text.count("[") + text.count("{") > DEPTH_MAX:
+        _refuse_depth(value, field)
+    return value
+
+
+@lru_cache(maxsize=64)
+def _strict_decoder(field: str) -> json.JSONDecoder:
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         found = dict(pairs)
         if len(found) != len(pairs):
@@ -132,16 +149,7 @@ def strict_json(data: bytes | str, *, field: str = "JSON") -> Any:
     def no_constant(token: str) -> Any:
         raise InvalidRequest(f"{field} holds {token}; numbers must be finite", field=field)
 
-    try:
-        value = json.loads(data, object_pairs_hook=unique, parse_constant=no_constant)
-    except RecursionError as error:
-        raise InvalidRequest(f"{field} is nested deeper than {DEPTH_MAX} levels", field=field) from error
-    except ValueError as error:
-        if isinstance(error, InvalidRequest):
-            raise
-        raise InvalidRequest(f"{field} {_fault_of(error)}", field=field) from error
-    _refuse_depth(value, field)
-    return value
+    return json.JSONDecoder(object_pairs_hook=unique, parse_constant=no_constant)
 
 
 def strict_json_bytes(data: bytes, *, field: str) -> Any:

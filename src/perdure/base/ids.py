@@ -11,17 +11,26 @@ from perdure.errors import InvalidRequest
 
 ID_BYTES_MAX = 256
 RESERVED_PREFIX = "perdure:"
+RESERVED_BYTES_MAX = 4 * 1024  # of ids that begin so: they hold names of nodes, sessions and turns, escaped
 _DERIVED_TAG = b"perdure fact id 1\0"  # a domain tag: the digest of a fact is no digest of anything else
 
 
 def checked_id(value: str, *, field: str = "id") -> str:
-    """Return the id as a plain str if it is 1 to 256 bytes of valid text without control characters or our prefix."""
-    text = checked_text(value, field=field)
-    size = len(text.encode())
-    if not 1 <= size <= ID_BYTES_MAX:
-        raise InvalidRequest(f"{field} must take 1 to {ID_BYTES_MAX} bytes, got {size}", field=field)
+    """Return an id to be given as a plain str if it is 1 to 256 bytes of valid text without control characters or
+    our prefix."""
+    text = checked_known_id(value, field=field)
     if text.startswith(RESERVED_PREFIX):
         raise InvalidRequest(f"{field} starts with {RESERVED_PREFIX!r}, which is reserved", field=field)
+    return text
+
+
+def checked_known_id(value: str, *, field: str = "id") -> str:
+    """Return an id that names what is stored, as `checked_id` does; those of our prefix may be longer."""
+    text = checked_text(value, field=field)
+    size = len(text.encode())
+    most = RESERVED_BYTES_MAX if text.startswith(RESERVED_PREFIX) else ID_BYTES_MAX
+    if not 1 <= size <= most:
+        raise InvalidRequest(f"{field} must take 1 to {most} bytes, got {size}", field=field)
     if not text.isprintable():
         refuse_control(text, field=field)
     return text

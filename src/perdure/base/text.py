@@ -24,6 +24,11 @@ _NAME = re.compile(r"[A-Za-z0-9_-]{1,32}")  # a mistyped name; longer or otherwi
 _LONG_RUN = re.compile(rb"[^\0]{%d,}" % MARKS_SORTED_MIN)
 
 
+def counted(number: float | str, noun: str, many: str | None = None) -> str:
+    """Return a number with its noun, or with a verb: `1 fact`, `2 facts`; `many` where that is no added s."""
+    return f"{number} {noun if number == 1 else many or noun + 's'}"
+
+
 def shown_number(value: float) -> str:
     """Return the number for a message; one of very many digits is named by its size."""
     # Python refuses to write out integers of more than 4,300 digits.
@@ -32,10 +37,18 @@ def shown_number(value: float) -> str:
     return str(value)
 
 
+def shown_real(value: float) -> str:
+    """Return the number for a message about a field that takes any number: a whole one without a point, as 7.
+
+    Whoever sends 7 is told 7, also where it was read as a float in between.
+    """
+    return shown_number(value).removesuffix(".0")
+
+
 def shown_kind(value: object) -> str:
     """Return what a message may say of a value that may be people's text: the length, else the type."""
     if isinstance(value, str):
-        return f"a text of {str.__len__(value)} characters"
+        return f"a text of {counted(str.__len__(value), 'character')}"
     return type(value).__name__
 
 

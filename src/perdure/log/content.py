@@ -7,11 +7,13 @@ from typing import NamedTuple
 
 import msgspec
 
+from perdure.base.text import counted
 from perdure.errors import Conflict, Corrupt, InvalidRequest, Moved, NotFound
 from perdure.log.digests import (
     ERASED_CHECK,
     advance,
     check_first,
+    check_unerased,
     checksum,
     checksums,
     digest_bytes,
@@ -96,7 +98,7 @@ def plan_append(content: Content, number: int, expected: Head, batch: Batch, era
 
     Raises:
         NotFound: there is no such space.
-        Conflict: its head is not `expected`.
+        Conflict: its head is not `expected`, or something was erased of what the batch rests on.
     """
     space = content.space(number)
     if space.head == EMPTY:
@@ -107,6 +109,8 @@ def plan_append(content: Content, number: int, expected: Head, batch: Batch, era
             "catch up and try again",
             kind="head",
         )
+    for other, known in batch.unerased:
+        check_unerased(other, known, content.space(other).head)
     checks = checksums(number, expected.seq, batch.records)
     erased = [(seq, space.rows[seq - 1].check) for seq in erase if space.rows[seq - 1].data is not None]
     return Change(
@@ -163,11 +167,11 @@ def points(number: int, space: SpaceContent, seqs: Sequence[int], head: Head) ->
     """Return the records of these seqs in the order asked, verified; None where erased.
 
     Raises:
-        Moved: the space's epoch or erasures differ from `head`.
+        Moved: the space's epoch or erasures differ from `head`, or it holds fewer records.
         InvalidRequest: a seq is not within 1 to the last one.
         Corrupt: a row is damaged.
     """
-    if not same_content(space.head, head):
+    if not same_content(space.head, head) or space.head.seq < head.seq:
         raise Moved(f"space {number} had records erased since the head was read; read it again")
     for seq in seqs:
         if not 1 <= seq <= len(space.rows):
@@ -200,7 +204,7 @@ def check_digest(number: int, secret: bytes, head: Head, rows: Sequence[Row]) ->
     found = (len(rows), len(rows) - len(live), digest_bytes(digest_sum(secret, live)))
     if found != (head.seq, head.erasures, head.digest):
         raise Corrupt(
-            f"the {len(rows)} records of space {number} ({len(rows) - len(live)} erased) do not add up to its "
+            f"the {counted(len(rows), 'record')} of space {number} ({len(rows) - len(live)} erased) do not add up to its "
             f"head ({head.seq}, {head.erasures} erased): restore a backup",
             space=number,
         )

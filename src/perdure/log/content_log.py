@@ -8,6 +8,8 @@ from pathlib import Path
 from threading import Lock
 from typing import Protocol
 
+from perdure.base.haste import WouldWait, is_hurried
+from perdure.base.text import counted
 from perdure.errors import Busy, Corrupt, Unavailable
 from perdure.log.commits import Commits
 from perdure.log.content import (
@@ -157,11 +159,11 @@ class ContentLog:
             return content.space(space).head
 
     @contextmanager
-    def writer(self, timeout_s: float | None = None) -> Iterator[None]:
+    def writer(self, timeout_s: float | None = None, *, space: int | None = None) -> Iterator[None]:
         self._check_open()
         wait_s = self._timeout_s if timeout_s is None else timeout_s
         if not self._turn.take(wait_s):
-            raise Busy(f"another writer kept the turn for {wait_s} seconds; try again")
+            raise Busy(f"another writer kept the turn for {counted(wait_s, 'second')}; try again")
         try:
             yield
         finally:
@@ -291,9 +293,16 @@ class ContentLog:
 
     @contextmanager
     def _content(self) -> Iterator[Content]:
-        with self._lock:
+        if is_hurried():
+            if not self._lock.acquire(blocking=False):  # whoever has it may be waiting for the disk
+                raise WouldWait
+        else:
+            self._lock.acquire()
+        try:
             self._check_open()
             yield self._medium.load()
+        finally:
+            self._lock.release()
 
     def _check_open(self) -> None:
         if self._closed:

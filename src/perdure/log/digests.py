@@ -12,7 +12,8 @@ from struct import Struct
 
 import numpy as np
 
-from perdure.errors import InvalidRequest
+from perdure.base.text import counted
+from perdure.errors import Conflict, InvalidRequest
 from perdure.log.protocol import CHECK_BYTES, DIGEST_BYTES, KEY_BYTES, Batch, Head, Rewritten
 
 ERASED_CHECK = bytes(CHECK_BYTES)  # beside zeroed bytes: the mark of an erased record
@@ -107,15 +108,25 @@ def check_batch(batch: Batch, seq: int) -> tuple[list[bytes], list[int]]:
         check_key(key, field="keys")
         if not 0 <= position < len(records):
             raise InvalidRequest(
-                f"keys points to records[{position}], but the batch has {len(records)} records", field="keys"
+                f"keys points to records[{position}], but the batch has {counted(len(records), 'record')}",
+                field="keys",
             )
     return records, erase
+
+
+def check_unerased(space: int, known: Head, present: Head) -> None:
+    """Raise Conflict, of the kind "head", where anything of a space was erased or purged since a head that it had."""
+    if not present.seq or (present.epoch, present.erasures) != (known.epoch, known.erasures):
+        raise Conflict(
+            f"records of space {space}, which these rest on, were erased or purged meanwhile; look again and retry",
+            kind="head",
+        )
 
 
 def check_key(key: bytes, *, field: str) -> None:
     """Raise InvalidRequest unless the key is KEY_BYTES bytes."""
     if type(key) is not bytes or len(key) != KEY_BYTES:
-        size = f"{len(key)} bytes" if isinstance(key, bytes) else type(key).__name__
+        size = f"{counted(len(key), 'byte')}" if isinstance(key, bytes) else type(key).__name__
         raise InvalidRequest(f"{field} must hold hashes of {KEY_BYTES} bytes, got {size}", field=field)
 
 

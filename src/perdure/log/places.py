@@ -13,6 +13,17 @@ from perdure.log.protocol import Finding
 
 _SQLITE = re.compile(r"store\.lock|gen-\d{1,18}\.(?:db(?:-wal|-shm)?|hw)")
 _JOURNAL = re.compile(r"journal\.(?:current|key)|journal-\d{1,19}\.(?:jsonl|mark)")
+_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")  # a drive of Windows has one letter
+
+
+def refuse_address(told: str, field: str) -> None:
+    """Raise InvalidRequest, of this field, for what looks like an address: it would become a folder of that name."""
+    if _ADDRESS.match(told):
+        raise InvalidRequest(
+            f"{field} looks like an address and is no path: that of a database begins with postgresql://, and a folder of "
+            "such a name is written ./NAME",
+            field=field,
+        )
 
 
 def checked_path(path: object, field: str = "path") -> Path:
@@ -28,6 +39,8 @@ def checked_path(path: object, field: str = "path") -> Path:
     if not told or "\0" in told:
         what = "has a character of value 0, which no path may have" if told else "is empty"
         raise InvalidRequest(f"{field} {what}", field=field)
+    if isinstance(path, str):  # a Path has lost what its text began with, ./ for one
+        refuse_address(path, field)
     try:
         whole = Path(path).absolute()
         str(whole).encode("utf-8")

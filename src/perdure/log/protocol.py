@@ -46,12 +46,15 @@ class Batch(NamedTuple):
 
     `records` take the next seqs in order. `erase` names earlier seqs whose bytes are zero-filled
     in the same transaction (already erased ones are ignored). `keys` maps exact-lookup hashes of
-    KEY_BYTES to positions in `records` (0-based); a hash told again points to the newer record.
+    KEY_BYTES to positions in `records` (0-based); a hash told again points to the newer record. `unerased` names other
+    spaces that the records rest on, each with a head that it had: the append is done only if nothing was
+    erased of them since, and whoever erases of them does it after the append.
     """
 
     records: Sequence[bytes]
     erase: Sequence[int] = ()
     keys: Sequence[tuple[bytes, int]] = ()
+    unerased: Sequence[tuple[int, Head]] = ()
 
 
 class Cached(NamedTuple):
@@ -89,7 +92,11 @@ class Purged(NamedTuple):
 
 
 class Log(Protocol):
-    """Append, read, erase. Times out with Busy, fails closed with Corrupt, never skips a row."""
+    """Append, read, erase. Times out with Busy, fails closed with Corrupt, never skips a row.
+
+    A log whose erasures are not those of files has an attribute `reach` too, a `perdure.model.certificate.Reach`:
+    certificates name its steps.
+    """
 
     @property
     def secret(self) -> bytes:
@@ -134,13 +141,17 @@ class Log(Protocol):
         """
         ...
 
-    def writer(self, timeout_s: float | None = None) -> AbstractContextManager[None]:
+    def writer(
+        self, timeout_s: float | None = None, *, space: int | None = None
+    ) -> AbstractContextManager[None]:
         """Take the store's writer turn across threads and processes. Writes nothing by itself.
 
         Only fairness depends on it: `append` is a compare-and-set of its own. Not reentrant.
 
         Args:
             timeout_s: how long to wait for the turn, 0 or less for not at all; the log's own time-out when None.
+            space: the one that is to be written to, 0 for one that is still to be made: a log may let others write to
+                other spaces meanwhile. None keeps all writers out.
 
         Raises:
             Busy: others kept the turn for as long.
@@ -151,7 +162,8 @@ class Log(Protocol):
         """Append and erase in one atomic transaction, durable when it returns.
 
         Raises:
-            Conflict: kind "head": the space's head is not `expected`; nothing was written.
+            Conflict: kind "head": the space's head is not `expected`, or something was erased of a space of
+                `unerased`; nothing was written.
             NotFound: there is no such space; only `create_space` makes one.
             InvalidRequest: a record is not bytes, an erased seq is outside 1 to expected.seq, or a key is
                 not KEY_BYTES long or points outside the records.
@@ -178,7 +190,7 @@ class Log(Protocol):
         """Return the records of these seqs in the order asked, verified; None where erased.
 
         Raises:
-            Moved: the space's epoch or erasures differ from `head`; read the head again.
+            Moved: the space's epoch or erasures differ from `head`, or it holds fewer records; read the head again.
             InvalidRequest: a seq is not within 1 to the space's last one.
             Corrupt: a row is missing or damaged.
         """

@@ -12,9 +12,9 @@ import msgspec
 
 from perdure.errors import Corrupt, Unavailable
 
-VERSION = 4  # the newest record format that this build knows
-_FIRST, _SECOND, _THIRD, _FOURTH = bytes([1]), bytes([2]), bytes([3]), bytes([4])
-_KNOWN = (_FIRST, _SECOND, _THIRD, _FOURTH)
+VERSION = 5  # the newest record format that this build knows
+_FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH = (bytes([version]) for version in range(1, VERSION + 1))
+_KNOWN = (_FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH)
 
 
 class _Record(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -68,6 +68,7 @@ class FactRecord(_Record, frozen=True, tag=1):
     version: int = 0  # documents: 1 at creation, +1 per replacement
     cuts: tuple[int, ...] = ()  # documents: where each unit after the first begins, in code points
     made_from: tuple[int, ...] = ()  # the facts that the content came from, at any remove, ascending
+    governed: bool = False  # a node's or a turn's, which alone changes it (format 5)
 
 
 class LinkRecord(_Record, frozen=True, tag=2):
@@ -133,9 +134,17 @@ class RemovalRecord(_Record, frozen=True, tag=7):
     seqs: tuple[int, ...]
     recorded_at: int
     replaced: bool = False
+    nodes: tuple[int, ...] = ()  # nodes forgotten (format 5)
+    turns: tuple[tuple[int, int], ...] = ()  # turns forgotten: conversation and position (format 5)
+    step: int = 0  # where nodes or quotes of theirs are forgotten: its place in the sequence of changes, as of change sets
+    ids: tuple[bytes, ...] = ()  # keyed digests of the ids of what was forgotten, for the audit
+    cause: str = ""  # why: expired where a policy said so; empty where a caller asked
+    # Nodes that stay and lost a quote: number and last revision, ascending (format 5).
+    blanked: tuple[tuple[int, int], ...] = ()
 
 
 NO_FACT = -1  # in place of a fact's number: the telling was refused, so there is none (format 3)
+NO_NODE = -1  # in place of a node's number: it was forgotten (format 5)
 
 
 class ReceiptItem(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -205,6 +214,127 @@ class ConfigRecord(_Record, frozen=True, tag=14):
 
     data: bytes  # JSON; empty where none is kept any longer
     recorded_at: int
+    actor: str | None = None  # who had it kept
+
+
+class EvidenceFields(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """What a node rests on; `start` and `end` are the place of the quote in its source, in code points."""
+
+    uri: str
+    digest: str
+    kind: str
+    occurred_at: int
+    quote: str | None = None
+    start: int | None = None
+    end: int | None = None
+
+
+class NodeRecord(_Record, frozen=True, tag=15):
+    """A node as it is after one change, whole. Nodes have numbers of their own, in order of arrival (format 5)."""
+
+    number: int
+    id: str
+    revision: int  # 1, 2, 3 … without gaps
+    change: str  # created, activated, …
+    kind: str
+    status: str
+    content: str
+    confidence: float
+    importance: float
+    evidence: tuple[EvidenceFields, ...]
+    relations: tuple[
+        tuple[str, int], ...
+    ]  # kind, and the number of the node; NO_NODE after a purge where it went
+    labels: tuple[tuple[str, str], ...]  # by key
+    created_at: int
+    updated_at: int
+    recorded_at: int
+    subject: str | None = None
+    valid_from: int | None = None
+    valid_to: int | None = None
+    fact: int = NO_FACT  # the number of the fact that this revision is seen as
+    actor: str | None = None
+    reason: str | None = None
+    retold: int = 0  # told again without a quote that was erased: the seq at which the revision stood first
+
+
+class ChangeSetRecord(_Record, frozen=True, tag=16):
+    """A change set that took effect: its key, and the revisions it made (format 5)."""
+
+    key: bytes  # keyed digest; empty for what an import changed
+    request: bytes  # keyed digest; empty when lost
+    nodes: tuple[
+        tuple[int, int], ...
+    ]  # number and last revision of each changed node that was not forgotten since
+    occurred_at: int
+    recorded_at: int
+    step: int  # its place in the sequence of changes since the last purge, from 1; 0 where it is older
+    lost: bool = False  # a node it named was forgotten
+
+
+class AccessRecord(_Record, frozen=True, tag=17):
+    """A caller says that it admitted a revision of a node to a context, or used it (format 5)."""
+
+    kind: str  # admission or use
+    id: str
+    node: int
+    revision: int
+    occurred_at: int
+    recorded_at: int
+    context: str | None = None
+    actor: str | None = None
+
+
+class ConversationRecord(_Record, frozen=True, tag=18):
+    """A version of a session, before its turns (format 5)."""
+
+    number: int  # in order of arrival
+    session: str
+    version: str
+    turns: int  # how many it was told with
+    recorded_at: int
+
+
+class TurnRecord(_Record, frozen=True, tag=19):
+    """One turn of a conversation, exact; its chunks are facts with numbers in a row (format 5)."""
+
+    conversation: int
+    position: int  # 0-based
+    source_id: str
+    role: str
+    text: str
+    observed_at: int
+    first: int  # number of the first chunk
+    chunks: int
+    recorded_at: int
+
+
+class ByRecord(_Record, frozen=True, tag=20):
+    """Who had the records before it written, so many of them (format 5)."""
+
+    actor: str
+    count: int
+
+
+class MarkRecord(_Record, frozen=True, tag=21):
+    """What stands before it is what a purge kept: the sequence of changes of nodes begins anew (format 5).
+
+    What is erased of those nodes later leaves the digest as it is, so that all readers name the history alike.
+    """
+
+    digest: bytes  # keyed, of the revisions of nodes that stand before it, see `space.nodes.RevisionSum`
+
+
+class QuoteRecord(_Record, frozen=True, tag=22):
+    """What a fact quotes of a turn, right behind the fact: it can be erased where the fact stays (format 5).
+
+    The fact's own `source` has the uri then, and neither quote nor place.
+    """
+
+    number: int  # the fact's
+    quote: str | None = None
+    start: int | None = None
+    end: int | None = None
 
 
 Record = (
@@ -223,6 +353,24 @@ Record = (
     | GoneRecord
     | VectorRecord
     | ConfigRecord
+    | NodeRecord
+    | ChangeSetRecord
+    | AccessRecord
+    | ConversationRecord
+    | TurnRecord
+    | ByRecord
+    | MarkRecord
+    | QuoteRecord
+)
+_OF_FIFTH = (
+    NodeRecord,
+    ChangeSetRecord,
+    AccessRecord,
+    ConversationRecord,
+    TurnRecord,
+    ByRecord,
+    MarkRecord,
+    QuoteRecord,
 )
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -235,6 +383,12 @@ def encode(record: Record) -> bytes:
 
 
 def _format_of(record: Record) -> bytes:
+    if isinstance(record, FactRecord):
+        return _FIFTH if record.governed else _FIRST
+    if isinstance(record, _OF_FIFTH) or (
+        isinstance(record, RemovalRecord) and (record.nodes or record.turns or record.step)
+    ):
+        return _FIFTH
     if isinstance(record, ConfigRecord):
         return _FOURTH
     if (

@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from perdure.log.disk import erase, find_filesystem, overwrite, warn_of_network
+from perdure.base.disk import erase, find_filesystem, overwrite, warn_of_network
 from perdure.log.sqlite import SqliteLog
 
 posix = pytest.mark.skipif(os.name != "posix", reason="devices have numbers on POSIX only")
@@ -50,7 +50,7 @@ def test_where_the_mounts_cannot_be_read_or_do_not_name_the_device_nothing_is_sa
 
 
 def test_opening_a_store_asks_where_it_lies(tmp_path, caplog, monkeypatch):
-    monkeypatch.setattr("perdure.log.disk.find_filesystem", lambda *_: "nfs")
+    monkeypatch.setattr("perdure.base.disk.find_filesystem", lambda *_: "nfs")
     SqliteLog.open(tmp_path / "store").close()
     assert "network filesystem (nfs)" in caplog.text
 

@@ -131,6 +131,14 @@ def test_the_names_of_types_are_those_of_the_format():
         "GoneRecord",
         "VectorRecord",
         "ConfigRecord",
+        "NodeRecord",
+        "ChangeSetRecord",
+        "AccessRecord",
+        "ConversationRecord",
+        "TurnRecord",
+        "ByRecord",
+        "MarkRecord",
+        "QuoteRecord",
     ]
 
 

@@ -9,11 +9,12 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from effort import examples
 from perdure import Corrupt, InvalidRequest, Memory, Store, Unavailable, WrongKey
+from perdure.base.sqlite.ciphers import PAGE_KEY_BYTES, PLAIN
+from perdure.base.sqlite.keys import FILE_BYTES_MAX, checked_key
 from perdure.log.protocol import SECRET_BYTES
 from perdure.log.sqlite import SqliteLog
-from perdure.log.sqlite.ciphers import PAGE_KEY_BYTES, PLAIN
-from perdure.log.sqlite.keys import FILE_BYTES_MAX, checked_key
 from perdure.log.sqlite.schema import LOCK
 from perdure.log.sqlite.seals import SEALED_VERSION, find_seal, replace_cipher, unsealed
 from perdure.log.sqlite.state import new_state, read_state, write_state
@@ -254,7 +255,7 @@ COLUMNS = ("name", "derivation", "salt", "nonce", "wrapped", "tag", "ck")
 FORGED = st.one_of(st.integers(-(2**63), 2**63 - 1), st.text(max_size=8), st.binary(max_size=40))
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(24))
 @given(raw_keys, secrets, st.sampled_from(COLUMNS), FORGED)
 def test_a_damaged_seal_is_reported_and_never_taken_for_a_wrong_key(raw, secret, column, value):
     db = lock_of(secret, kept=True)

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import PurePath
 
+from perdure.base.disk import FULL
 from perdure.errors import PerdureError, StorageFull, Unavailable
-from perdure.log.disk import FULL
 
 _OURS = re.compile(r"journal(-\d+)?\.\w+(\.new)?")
 

@@ -12,8 +12,8 @@ from pathlib import Path
 from struct import Struct
 from typing import NamedTuple
 
+from perdure.base.disk import check_private, open_private, size_bytes, sync
 from perdure.errors import Corrupt, Unavailable
-from perdure.log.disk import check_private, open_private, size_bytes, sync
 from perdure.log.protocol import ADVICE, CHECK_BYTES, SECRET_BYTES
 
 UNFINISHED = 0  # the generation while a store is being created

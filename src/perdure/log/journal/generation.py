@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from perdure.errors import Corrupt
+from perdure.base.disk import erase, open_private, sync, sync_directory
+from perdure.errors import Corrupt, Unavailable
 from perdure.log.content import Change, Content
-from perdure.log.disk import erase, open_private, sync, sync_directory
 from perdure.log.journal.files import Acknowledged, JournalFiles, Mark, write_all
 from perdure.log.journal.lines import Writer, head_line, store_line, whole_space_head
 from perdure.log.journal.replay import Place
@@ -153,6 +153,14 @@ class Generation:
             os.close(self._descriptor)
             self._mark.close()
             self._descriptor = -1
+
+    def check_place(self) -> None:
+        """Raise unless the file that is open is the one under its path: others find no write elsewhere."""
+        if not os.path.samestat(os.fstat(self._descriptor), os.stat(self._path)):
+            raise Unavailable(
+                "the journal's directory was moved or replaced while the journal was open: close it, and open it where "
+                "it is now"
+            )
 
     def check(self) -> None:
         """Raise unless the file under our name is ours and as long as we made it, having cut off what is more."""

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import apsw
 
+from perdure.base.disk import create_private, open_private
+from perdure.base.text import counted
 from perdure.errors import Busy, Unavailable
-from perdure.log.disk import create_private, open_private
 
 try:
     import fcntl
@@ -72,7 +73,7 @@ def lock_directory(path: Path, timeout_s: float) -> DirectoryLock | ExclusiveLoc
             left = deadline - time.monotonic()
             if left <= 0:
                 raise Busy(
-                    f"the journal is open elsewhere and was for {timeout_s} seconds: one process uses it at a "
+                    f"the journal is open elsewhere and was for {counted(timeout_s, 'second')}: one process uses it at a "
                     "time. Close it there, then try again"
                 )
             time.sleep(min(POLL_S, left))

@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
+from perdure.base.disk import make_directory, warn_of_network
+from perdure.base.text import counted
 from perdure.errors import InvalidRequest
 from perdure.log.content_log import ContentLog
-from perdure.log.disk import make_directory, warn_of_network
 from perdure.log.journal.failures import system_errors
 from perdure.log.journal.files import JournalFiles
 from perdure.log.journal.medium import JournalMedium
@@ -65,7 +66,7 @@ class JournalLog(ContentLog):
                 f"durability must be 'full' or 'normal', got {durability!r}", field="durability"
             )
         if secret is not None and (type(secret) is not bytes or len(secret) != SECRET_BYTES):
-            told = f"{len(secret)} bytes" if isinstance(secret, bytes) else type(secret).__name__
+            told = f"{counted(len(secret), 'byte')}" if isinstance(secret, bytes) else type(secret).__name__
             raise InvalidRequest(f"secret must be {SECRET_BYTES} bytes, got {told}", field="secret")
         with system_errors():
             files = JournalFiles(checked_path(path))

@@ -8,10 +8,10 @@ from contextlib import suppress
 from hmac import compare_digest
 from pathlib import Path
 
+from perdure.base.disk import check_writable, create_private, erase, make_directory, sync_directory
 from perdure.base.ids import random_secret
 from perdure.errors import Corrupt, InvalidRequest, PerdureError, Unavailable, WrongKey
 from perdure.log.content import Change, Content, SpaceContent
-from perdure.log.disk import check_writable, create_private, erase, make_directory, sync_directory
 from perdure.log.journal.failures import system_errors, translated
 from perdure.log.journal.files import (
     UNFINISHED,
@@ -157,6 +157,7 @@ class JournalMedium:
         """Look whether the files could be written now; raises StorageFull and Unavailable."""
         files = self._files
         with system_errors():
+            self._generation.check_place()
             check_writable(files.directory, [files.pointer, *map(files.generation, files.numbers())])
 
     def size_bytes(self) -> int:
@@ -290,6 +291,15 @@ def create_files(files: JournalFiles, secret: bytes, *, kept: bool) -> Pointer:
     put_pointer(files, pointer)
     sync_directory(files.directory)
     return pointer
+
+
+def is_unfinished(directory: Path) -> bool:
+    """Whether a creation ended early there, so that nothing was told yet; False where that cannot be seen."""
+    try:
+        pointer = find_pointer(JournalFiles(directory))
+    except (PerdureError, OSError):
+        return False
+    return pointer is None or pointer.generation == UNFINISHED
 
 
 def checked_secret(files: JournalFiles, store: StoreLine, given: bytes | None) -> bytes:

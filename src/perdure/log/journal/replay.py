@@ -7,6 +7,7 @@ from hmac import compare_digest
 from pathlib import Path
 from typing import NamedTuple
 
+from perdure.base.text import counted
 from perdure.errors import Corrupt, Unavailable
 from perdure.log.content import ERASED, Content, Row, SpaceContent
 from perdure.log.digests import checksum, digest_bytes, digest_sum
@@ -79,7 +80,7 @@ def replay(path: Path, content: Content, acknowledged: Acknowledged) -> Place:
             end = Place(number, position)
     if end.lines < max(acknowledged.lines, 1):
         raise Corrupt(
-            f"{path.name} ends after line {end.lines}, but {acknowledged.lines} lines were acknowledged: {ADVICE}"
+            f"{path.name} ends after line {end.lines}, but {counted(acknowledged.lines, 'line was', 'lines were')} acknowledged: {ADVICE}"
         )
     return end
 
@@ -136,7 +137,7 @@ def find_damage(path: Path, content: Content, end: Place) -> Iterator[Finding]:
             yield Finding(error.message, error.details.get("space"), error.details.get("seq"))
     size = path.stat().st_size
     if size < end.bytes:
-        yield Finding(f"{path.name} has {size} bytes, but {end.bytes} were written: {ADVICE}")
+        yield Finding(f"{path.name} has {counted(size, 'byte')}, but {end.bytes} were written: {ADVICE}")
 
 
 def _lines(path: Path, end: Place) -> Iterator[bytes]:

@@ -11,8 +11,8 @@ from contextlib import closing, contextmanager, nullcontext, suppress
 from hmac import compare_digest
 from pathlib import Path
 
+from perdure.base.disk import make_directory
 from perdure.errors import Corrupt, InvalidRequest, WrongKey
-from perdure.log.disk import make_directory
 from perdure.log.journal.failures import system_errors
 from perdure.log.journal.files import (
     UNFINISHED,

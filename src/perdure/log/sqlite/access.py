@@ -10,13 +10,15 @@ from typing import Any, TypeVar
 
 import apsw
 
+from perdure.base.disk import log
+from perdure.base.haste import refuse_to_wait
+from perdure.base.sqlite.ciphers import Cipher
+from perdure.base.sqlite.driver import DriverError, run
 from perdure.errors import Busy, Corrupt, StorageFull, Unavailable, WrongKey
 from perdure.log.commits import Commits
-from perdure.log.disk import log
 from perdure.log.protocol import ADVICE
-from perdure.log.sqlite.ciphers import Cipher
-from perdure.log.sqlite.connections import Durability, Link, Pool, run
-from perdure.log.sqlite.failures import DriverError, translated
+from perdure.log.sqlite.connections import Durability, Link, Pool
+from perdure.log.sqlite.failures import translated
 from perdure.log.sqlite.files import HighWater, StoreFiles, check_mark
 from perdure.log.sqlite.reading import check_whole
 from perdure.log.sqlite.schema import check_version
@@ -101,7 +103,7 @@ class Access:
             link = self._pool.take()
             try:
                 with self._transaction(link, WRITES):
-                    self._check_place()
+                    self.check_place()
                     writing = Writing(link.db, link.generation, self.secret)
                     result = work(writing)
             except _Replaced:
@@ -115,7 +117,7 @@ class Access:
     def mark_dirty(self) -> None:
         """Make durable that an erasure is under way. The caller has the writer's turn."""
         self.check_open()
-        self._check_place()
+        self.check_place()
         mark_dirty(self.files, self.timeout_s)
 
     def clean(self, wait_s: float) -> bool:
@@ -123,6 +125,7 @@ class Access:
 
         Whoever calls this has done what was asked of it, so only damage is an error.
         """
+        refuse_to_wait()
         if self._purging or os.getpid() != self._process:
             # The purge itself reads: it must neither sweep the generation that it builds nor end the mark under
             # which whoever comes after its crash sweeps it. Nor must a child that was forked meanwhile.
@@ -141,7 +144,7 @@ class Access:
     def begin_purge(self) -> None:
         """Sweep, and make durable that there is something to clean. The caller has the writer's turn."""
         self.check_open()
-        self._check_place()
+        self.check_place()
         change_alone(
             self.files, self.timeout_s, lambda state: state._replace(dirty=True), retire=self._pool.retire
         )
@@ -182,7 +185,7 @@ class Access:
                 self._witness[1].close()
                 self._witness = None
 
-    def _check_place(self) -> None:
+    def check_place(self) -> None:
         """Raise unless the files that are open are those under the store's path: others find no write elsewhere."""
         if _place(self.files) != self._place:
             raise Unavailable(

@@ -15,22 +15,16 @@ from struct import Struct
 
 import apsw
 
+from perdure.base.disk import create_private, erase, sync_directory, sync_file
+from perdure.base.sqlite.ciphers import PLAIN, Cipher
+from perdure.base.sqlite.driver import DriverError, open_file, rows_of, run, using
+from perdure.base.text import counted
 from perdure.errors import Busy, PerdureError, Unavailable
-from perdure.log.disk import create_private, erase, sync_directory, sync_file
 from perdure.log.places import checked_target, taken_target
 from perdure.log.protocol import CHECK_BYTES, Progress
 from perdure.log.sqlite.access import Access
-from perdure.log.sqlite.ciphers import PLAIN, Cipher
-from perdure.log.sqlite.connections import (
-    open_file,
-    open_generation,
-    open_lock,
-    rows_of,
-    run,
-    see_lock,
-    using,
-)
-from perdure.log.sqlite.failures import DriverError, translated
+from perdure.log.sqlite.connections import open_generation, open_lock, see_lock
+from perdure.log.sqlite.failures import translated
 from perdure.log.sqlite.files import HighWater, StoreFiles
 from perdure.log.sqlite.state import damaged_lock, read_state, write_state
 from perdure.log.sqlite.turns import WriterTurn, process_lock
@@ -98,7 +92,7 @@ def _held(files: StoreFiles, timeout_s: float, *statements: str) -> Iterator[Non
             run(db, "PRAGMA main.journal_mode=MEMORY", *statements)
         except apsw.BusyError as error:
             raise Busy(
-                f"a backup or a purge kept the store for {timeout_s} seconds; try again when it is done"
+                f"a backup or a purge kept the store for {counted(timeout_s, 'second')}; try again when it is done"
             ) from error
         except apsw.Error as error:
             raise translated(error) from error

@@ -15,13 +15,12 @@ from typing import Any, NamedTuple, TypeVar
 
 import apsw
 
+from perdure.base.disk import create_private
+from perdure.base.sqlite.ciphers import Cipher
+from perdure.base.sqlite.driver import DriverError, open_file, rows_of, run
 from perdure.errors import WrongKey
-from perdure.log.disk import create_private
 from perdure.log.protocol import CHECK_BYTES, Cached, Finding, Head
 from perdure.log.sqlite.access import Access
-from perdure.log.sqlite.ciphers import Cipher
-from perdure.log.sqlite.connections import open_file, rows_of, run
-from perdure.log.sqlite.failures import DriverError
 from perdure.log.sqlite.reading import read_head
 from perdure.log.sqlite.schema import CACHE
 from perdure.log.sqlite.scrubbing import drop_caches

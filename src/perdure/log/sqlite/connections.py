@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import ctypes
 import os
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Callable
 from threading import Lock
-from typing import Any, Literal
+from typing import Literal
 
 import apsw
 
+from perdure.base.haste import WouldWait, is_hurried, refuse_to_wait
+from perdure.base.sqlite.ciphers import PLAIN, Cipher
+from perdure.base.sqlite.driver import DriverError, note, open_file, run, using
 from perdure.errors import Corrupt, PerdureError, StorageFull, Unavailable
-from perdure.log.sqlite.ciphers import PLAIN, Cipher
-from perdure.log.sqlite.failures import DriverError, note, translated
+from perdure.log.sqlite.failures import translated
 from perdure.log.sqlite.files import StoreFiles
 from perdure.log.sqlite.seals import Keyring
 from perdure.log.sqlite.state import read_state
@@ -22,14 +22,6 @@ from perdure.log.sqlite.state import read_state
 Durability = Literal["full", "normal"]
 
 IDLE_MAX = 32  # connections kept for reuse; more threads than that open and close their own
-
-
-def open_file(path: Path, cipher: Cipher, timeout_s: float) -> apsw.Connection:
-    """Open an existing SQLite file of a store by itself."""
-    db = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
-    cipher.unlock(db)
-    _prepare(db, timeout_s)
-    return db
 
 
 def see_lock(files: StoreFiles, timeout_s: float) -> apsw.Connection:
@@ -52,18 +44,6 @@ def open_generation(
     db = open_file(files.generation(generation), cipher, timeout_s)
     _prepare_generation(db, "main", durability)
     return db
-
-
-@contextmanager
-def using(db: apsw.Connection) -> Iterator[apsw.Connection]:
-    """Close the connection at the end, rolling back what it has open."""
-    try:
-        yield db
-    except apsw.Error as error:
-        note(error, db)
-        raise
-    finally:
-        db.close(True)
 
 
 class Link:
@@ -132,12 +112,18 @@ class Pool:
         """Return a link for the caller's use alone; it must come back by `give` or `drop`."""
         self.check_open()
         try:
-            return self._idle.pop()
+            link = self._idle.pop()
         except IndexError:
+            refuse_to_wait()
             return self._open_link()
+        if is_hurried():
+            link.db.set_busy_timeout(0)
+        return link
 
     def give(self, link: Link) -> None:
         """Put a link without an open transaction back for reuse."""
+        if is_hurried():
+            link.db.set_busy_timeout(int(self._timeout_s * 1000))
         if self._closed or len(self._idle) >= IDLE_MAX:
             self.drop(link)
             return
@@ -168,6 +154,9 @@ class Pool:
         Where the disk is full the link stays: a new one might not find the room for its shared memory, and
         then nothing could be read any more.
         """
+        if is_hurried():  # whoever has the time finds out what it was
+            self.roll_back(link)
+            raise WouldWait from error
         generation = link.generation
         if isinstance(error, apsw.Error):
             note(error, link.db)
@@ -243,24 +232,6 @@ class Pool:
 
 
 _inherited: list[Pool] = []
-
-
-def rows_of(db: apsw.Connection, sql: str, bindings: Sequence[Any] = ()) -> list[Any]:
-    """Run one statement to its end and return all its rows."""
-    return list(db.execute(sql, bindings))  # quicker than fetchall
-
-
-def run(db: apsw.Connection, *statements: str) -> None:
-    """Run statements to their end, ignoring the rows that pragmas return."""
-    for statement in statements:
-        rows_of(db, statement)
-
-
-def _prepare(db: apsw.Connection, timeout_s: float) -> None:
-    db.set_busy_timeout(int(timeout_s * 1000))
-    db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
-    db.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)  # else bound values make SQLite plan again at every call
-    run(db, "PRAGMA temp_store=2", "PRAGMA mmap_size=0")
 
 
 def _prepare_generation(db: apsw.Connection, schema: str, durability: Durability) -> None:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from pathlib import Path
 
 import apsw
 
+from perdure.base.disk import check_private, create_private, erase, sync_directory
 from perdure.base.ids import random_secret
-from perdure.errors import Corrupt, InvalidRequest, WrongKey
-from perdure.log.disk import check_private, create_private, erase, sync_directory
+from perdure.base.sqlite.ciphers import PLAIN, Cipher, Key
+from perdure.base.sqlite.driver import DriverError, rows_of, run, using
+from perdure.errors import Corrupt, InvalidRequest, PerdureError, WrongKey
 from perdure.log.protocol import ADVICE, SECRET_BYTES
-from perdure.log.sqlite.ciphers import PLAIN, Cipher, Key
-from perdure.log.sqlite.connections import open_generation, open_lock, rows_of, run, see_lock, using
-from perdure.log.sqlite.failures import DriverError, translated
+from perdure.log.sqlite.connections import open_generation, open_lock, see_lock
+from perdure.log.sqlite.failures import translated
 from perdure.log.sqlite.files import HighWater, StoreFiles
 from perdure.log.sqlite.schema import GENERATION, LOCK, PINNED, check_version
 from perdure.log.sqlite.seals import SEALED_VERSION, find_seal, replace_cipher, unsealed
@@ -46,6 +48,14 @@ def open_or_create(
         return _unlocked(files, secret, key, timeout_s)
     except DriverError as error:
         raise translated(error) from error
+
+
+def is_unfinished(directory: Path) -> bool:
+    """Whether a creation ended early there, so that nothing was told yet; False where that cannot be seen."""
+    try:
+        return not _is_created(StoreFiles(directory), timeout_s=1)
+    except (PerdureError, OSError, *DriverError):
+        return False
 
 
 def _is_created(files: StoreFiles, timeout_s: float) -> bool:

@@ -7,26 +7,18 @@ from pathlib import PurePath
 
 import apsw
 
+from perdure.base.sqlite.driver import is_full
 from perdure.errors import Busy, Corrupt, InvalidRequest, PerdureError, StorageFull, Unavailable
-from perdure.log.disk import FULL
 from perdure.log.protocol import ADVICE
 
-DriverError = (apsw.Error, UnicodeDecodeError, OSError)
-"""What the driver and the system may raise; text that is no UTF-8 comes from damaged pages."""
-
 _OURS = re.compile(r"(store|backup)\.lock|writer\.(lock|next)|(gen|cache)-\d+\.\w+(-\w+)?")
-
-
-def note(error: Exception, db: apsw.Connection) -> None:
-    """Keep with a driver's error what the system said, which only the connection knows, while it is open."""
-    error.__dict__["system"] = db.system_errno
 
 
 def translated(error: Exception, *, generation: int | None = None) -> PerdureError:
     """Return the Perdure error for one of `DriverError`; raise it `from` that one."""
     where = "the store" if generation is None else f"generation {generation}"
     code = getattr(error, "result", None)
-    if _is_full(error):
+    if is_full(error):
         return StorageFull("the disk or quota is full: nothing was written; make room and try again")
     match error:
         case OSError():
@@ -64,16 +56,6 @@ def _unusable(error: Exception, where: str, code: object) -> str:
         f"SQLite could not use {where} (result {code}): check that its directory exists, is writable and was not "
         "closed or moved"
     )
-
-
-def _is_full(error: Exception) -> bool:
-    if isinstance(error, OSError):
-        return error.errno in FULL
-    if not isinstance(error, apsw.IOError | apsw.CantOpenError):
-        return isinstance(error, apsw.FullError)
-    # SQLite calls a file that reached its limit a failed write, and forgets the system's number in a checkpoint.
-    system, extended = (error.__dict__.get(name) for name in ("system", "extendedresult"))
-    return system in FULL or (system == 0 and extended == apsw.SQLITE_IOERR_WRITE)
 
 
 def _file(error: OSError) -> str:

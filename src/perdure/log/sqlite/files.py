@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from struct import Struct
 
+from perdure.base.disk import open_private, size_bytes, sync
 from perdure.errors import Corrupt
-from perdure.log.disk import open_private, size_bytes, sync
 from perdure.log.protocol import ADVICE
 
 _HIGH_WATER = Struct("<Q")

@@ -5,33 +5,45 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from threading import get_ident
 
 import apsw
 
+from perdure.base.disk import check_writable, make_directory, warn_of_network
+from perdure.base.sqlite.ciphers import PLAIN, Cipher
+from perdure.base.sqlite.driver import rows_of
+from perdure.base.sqlite.keys import KeyForm, checked_key
+from perdure.base.text import counted
 from perdure.errors import Conflict, Corrupt, InvalidRequest, Moved, NotFound, Unavailable
-from perdure.log.digests import ERASED_CHECK, check_batch, check_key, digest_bytes, digest_sum, stored_key
-from perdure.log.disk import check_writable, make_directory, warn_of_network
+from perdure.log.digests import (
+    ERASED_CHECK,
+    check_batch,
+    check_key,
+    check_unerased,
+    digest_bytes,
+    digest_sum,
+    stored_key,
+)
 from perdure.log.places import checked_path
 from perdure.log.protocol import ADVICE, EMPTY, Batch, Cached, Entry, Finding, Head, Progress, Purged, Rewrite
 from perdure.log.sqlite import caches
 from perdure.log.sqlite.access import Access
 from perdure.log.sqlite.backup import alone, back_up, noted, put_note
-from perdure.log.sqlite.ciphers import PLAIN
-from perdure.log.sqlite.connections import Durability, rows_of
+from perdure.log.sqlite.connections import Durability
 from perdure.log.sqlite.creation import open_or_create
 from perdure.log.sqlite.failures import translated
 from perdure.log.sqlite.files import StoreFiles
-from perdure.log.sqlite.keys import KeyForm, checked_key
 from perdure.log.sqlite.measuring import reclaimable_bytes
 from perdure.log.sqlite.purging import purge
 from perdure.log.sqlite.reading import (
     CHECKS,
     HEAD,
     POINTS_MAX,
+    SPACE_OF_NAME,
     Row,
     find_record,
-    find_space,
     missing_row,
+    named_space,
     parsed_head,
     points,
     read_head,
@@ -39,6 +51,7 @@ from perdure.log.sqlite.reading import (
     verified_points,
     verified_rows,
 )
+from perdure.log.sqlite.state import read_state
 from perdure.log.sqlite.turns import WriterTurn, process_lock
 from perdure.log.sqlite.verifying import findings
 from perdure.log.sqlite.writing import Writing
@@ -59,6 +72,7 @@ class SqliteLog:
         """Use `open`."""
         self._access = access
         self.commits = access.commits
+        self._purger: int | None = None  # the thread that keeps backups out
 
     @classmethod
     def open(
@@ -130,7 +144,8 @@ class SqliteLog:
         return [row[0] for row in self._access.view(lambda db, _: rows_of(db, sql))]
 
     def find_space(self, name: bytes) -> int | None:
-        return self._access.view(lambda db, generation: find_space(db, generation, name))
+        rows, generation = self._access.rows(SPACE_OF_NAME, (stored_key(0, name),))
+        return named_space(generation, rows[0][2:])
 
     def create_space(self, name: bytes, first: bytes) -> int:
         self._access.check_open()
@@ -143,7 +158,9 @@ class SqliteLog:
         rows, generation = self._access.rows(HEAD, (space,))
         return parsed_head(space, generation, rows[0][2:])
 
-    def writer(self, timeout_s: float | None = None) -> AbstractContextManager[None]:
+    def writer(
+        self, timeout_s: float | None = None, *, space: int | None = None
+    ) -> AbstractContextManager[None]:
         self._access.check_open()
         return self._access.turn.held(timeout_s)
 
@@ -153,6 +170,8 @@ class SqliteLog:
 
         def work(writing: Writing) -> Head:
             _check_expected(space, expected, writing.head(space))
+            for other, known in batch.unerased:
+                check_unerased(other, known, writing.head(other))
             after_row = writing.last_row
             head = writing.append(space, expected, records, erase)
             writing.point(space, after_row, batch.keys)
@@ -194,7 +213,7 @@ class SqliteLog:
         return self._access.dirty()
 
     def purge(self, rewrite: Rewrite, progress: Progress | None = None) -> Purged:
-        with self._purging():
+        with self.purging():
             return purge(self._access, rewrite, self.read, progress)
 
     def verify(self, *, quick: bool = False, progress: Progress | None = None) -> Iterator[Finding]:
@@ -214,15 +233,39 @@ class SqliteLog:
         """
         checked = checked_key(key)
         cipher = PLAIN if checked is None else checked.new_cipher()
-        with self._purging():
+        with self.purging():
             return purge(self._access, rewrite, self.read, progress, cipher)
 
     @contextmanager
-    def _purging(self) -> Iterator[None]:
+    def purging(self) -> Iterator[None]:
+        """Hold all that a purge or a change of the key by this thread needs: the writer's turn, and no backup.
+
+        Raises Busy where a backup or other writers keep it.
+        """
         self._access.check_open()
+        if self._purger == get_ident():
+            yield
+            return
         # Backups are kept out first: waiting for one must not keep writers from their turn.
         with alone(self._access.files, self._access.timeout_s), self._access.turn.shared_with_caller():
-            yield
+            self._purger = get_ident()
+            try:
+                yield
+            finally:
+                self._purger = None
+
+    def derived_key(self, purpose: bytes) -> bytes | None:
+        """Return 32 bytes that only who has the store's present key can derive; None of a plain store.
+
+        Args:
+            purpose: at most 16 bytes; each purpose has bytes of its own.
+        """
+
+        def look(db: apsw.Connection, _: int) -> Cipher:
+            return self._access.keyring.present(db, read_state(db))
+
+        cipher = self._access.view(look)
+        return cipher.keyed(purpose)(self.secret) if cipher.encrypts else None
 
     def backup(self, directory: Path, progress: Progress | None = None) -> None:
         back_up(self._access, checked_path(directory, "directory"), _read_whole, progress)
@@ -248,6 +291,7 @@ class SqliteLog:
 
     def check_writable(self) -> None:
         self._access.check_open()
+        self._access.check_place()
         files = self._access.files
         try:
             check_writable(files.directory, [files.lock, files.writer, *files.generations()])
@@ -278,9 +322,9 @@ class SqliteLog:
         # A damaged count answers Moved here; the caller then reads the head, and that is checked.
         if last is None:
             epoch, last, erasures = 1 - generation, 0, 0
-        if erasures != head.erasures or epoch != head.epoch - (generation - 1):
+        if erasures != head.erasures or epoch != head.epoch - (generation - 1) or last < head.seq:
             raise Moved(
-                f"space {space} had records erased or was purged since the head was read; read it again"
+                f"space {space} had records erased, was purged or put back since the head was read; read it again"
             )
         found = verified_points(space, rows[1:], generation)
         try:
@@ -349,7 +393,7 @@ class _Whole:
         told = (head.seq, head.erasures, head.digest)
         if (self._count, self._erased, digest_bytes(self._total)) != told:
             raise Corrupt(
-                f"the {self._count} records of space {space} ({self._erased} erased) in generation {generation} "
+                f"the {counted(self._count, 'record')} of space {space} ({self._erased} erased) in generation {generation} "
                 f"do not add up to its head ({head.seq}, {head.erasures} erased): {ADVICE}",
                 generation=generation,
                 space=space,

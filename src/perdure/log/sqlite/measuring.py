@@ -6,9 +6,9 @@ from functools import partial
 
 import apsw
 
-from perdure.log.disk import size_bytes
+from perdure.base.disk import size_bytes
+from perdure.base.sqlite.driver import rows_of
 from perdure.log.sqlite.access import Access
-from perdure.log.sqlite.connections import rows_of
 
 CHUNK_ROWS = 20_000  # about 10 ms of reading: no lock is held over 50 ms
 _ERASED = (

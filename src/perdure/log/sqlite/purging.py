@@ -19,15 +19,15 @@ from itertools import islice
 
 import apsw
 
+from perdure.base.disk import sync_directory, sync_file
+from perdure.base.sqlite.ciphers import Cipher
+from perdure.base.sqlite.driver import DriverError, rows_of
 from perdure.errors import Corrupt, Unavailable
 from perdure.log.digests import advance, check_first, checksums, purged_order, stored_key
-from perdure.log.disk import sync_directory, sync_file
 from perdure.log.protocol import ADVICE, EMPTY, Entry, Head, Progress, Purged, Read, Rewrite, Rewritten
 from perdure.log.sqlite.access import Access
-from perdure.log.sqlite.ciphers import Cipher
-from perdure.log.sqlite.connections import rows_of
 from perdure.log.sqlite.creation import create_generation
-from perdure.log.sqlite.failures import DriverError, translated
+from perdure.log.sqlite.failures import translated
 from perdure.log.sqlite.files import HighWater, StoreFiles
 from perdure.log.sqlite.reading import HEADS, head_check, parsed_head
 from perdure.log.sqlite.seals import Keyring

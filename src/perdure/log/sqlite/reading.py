@@ -11,10 +11,11 @@ from typing import Any, NamedTuple
 
 import apsw
 
+from perdure.base.sqlite.driver import rows_of
+from perdure.base.text import counted
 from perdure.errors import Corrupt
 from perdure.log.digests import ERASED_CHECK, checksum, new_check, place, stored_key
 from perdure.log.protocol import ADVICE, CHECK_BYTES, DIGEST_BYTES, EMPTY, Entry, Head
-from perdure.log.sqlite.connections import rows_of
 from perdure.log.sqlite.schema import head_place
 
 CHUNK_ROWS = 2000  # about 3 ms of reading: no lock is held over 50 ms
@@ -40,6 +41,10 @@ ROWS = "SELECT seq, data, ck FROM log.rec WHERE space = ? AND seq > ? AND seq <=
 CHECKS = "SELECT seq, ck FROM log.rec WHERE space = ? AND seq > ? ORDER BY seq LIMIT ?"
 LOOKED_UP = (
     "SELECT r.seq, r.data, r.ck, r.space FROM log.key k LEFT JOIN log.rec r ON r.rid = k.rid WHERE k.h = ?"
+)
+SPACE_OF_NAME = (
+    "SELECT s.gen, s.dirty, k.h IS NOT NULL, r.seq, r.data, r.ck, r.space FROM main.state s "
+    "LEFT JOIN log.key k ON k.h = ? LEFT JOIN log.rec r ON r.rid = k.rid"
 )
 HEADS = "SELECT space, epoch, seq, erasures, digest, ck FROM log.head ORDER BY space"
 
@@ -103,16 +108,24 @@ def find_record(
         within: the space that the record must belong to; None means that it must be some space's first.
     """
     rows = rows_of(db, LOOKED_UP, (key,))
-    if not rows:
-        return None
-    seq, _, _, space = rows[0]
+    return _found(generation, rows[0], within) if rows else None
+
+
+def named_space(generation: int, columns: Sequence[Any]) -> int | None:
+    """Return the space from (whether its name is known, seq, data, ck, space), verified, as `find_space` does."""
+    found = _found(generation, columns[1:], None) if columns[0] else None
+    return None if found is None or found.erased else found.space
+
+
+def _found(generation: int, row: Sequence[Any], within: int | None) -> Found:
+    seq, _, _, space = row
     right = seq == 1 if within is None else space == within
     if not right or type(space) is not int or space < 1:  # or the row is missing: then both are None
         raise Corrupt(
             f"a key of generation {generation} leads to a wrong record: {ADVICE}",
             generation=generation,
         )
-    return Found(space, seq, verified(space, rows[0], generation) is None)
+    return Found(space, seq, verified(space, row, generation) is None)
 
 
 def read_head(db: apsw.Connection, space: int, generation: int) -> Head:
@@ -215,4 +228,6 @@ def check_whole(db: apsw.Connection, generation: int, witness: int, lost: Callab
     if last < witness:
         raise lost(f"records up to row {witness} were acknowledged, but the last row is {last}")
     if not last == count == told:
-        raise lost(f"the heads tell of {told} records, but there are {count} rows up to number {last}")
+        raise lost(
+            f"the heads tell of {counted(told, 'record')}, but there are {counted(count, 'row')} up to number {last}"
+        )

@@ -6,11 +6,11 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from perdure.base.ids import random_secret
+from perdure.base.sqlite.ciphers import PLAIN, RAW, Cipher, Key
+from perdure.base.sqlite.driver import DriverError, rows_of, using
 from perdure.errors import Corrupt, InvalidRequest, WrongKey
 from perdure.log.protocol import SECRET_BYTES
-from perdure.log.sqlite.ciphers import PLAIN, RAW, Cipher, Key
-from perdure.log.sqlite.connections import open_generation, rows_of, see_lock, using
-from perdure.log.sqlite.failures import DriverError
+from perdure.log.sqlite.connections import open_generation, see_lock
 from perdure.log.sqlite.files import StoreFiles
 from perdure.log.sqlite.seals import BYTES_WANTED, NO_KEY, OTHER_KEY, PLAIN_STORE, Seal, find_seal, read_seal
 from perdure.log.sqlite.state import State, make_verifier, read_state

@@ -16,14 +16,15 @@ from typing import Any
 
 import apsw
 
+from perdure.base.sqlite.ciphers import Cipher, Key
+from perdure.base.sqlite.driver import DriverError, rows_of, run, using
 from perdure.errors import Busy, Corrupt
 from perdure.log.digests import ERASED_CHECK, checksum, stored_key
 from perdure.log.protocol import Entry, Progress
 from perdure.log.sqlite import caches
 from perdure.log.sqlite.carving import Carved, FilePages, carved, frames
-from perdure.log.sqlite.ciphers import Cipher, Key
-from perdure.log.sqlite.connections import open_generation, open_lock, rows_of, run, see_lock, using
-from perdure.log.sqlite.failures import DriverError, translated
+from perdure.log.sqlite.connections import open_generation, open_lock, see_lock
+from perdure.log.sqlite.failures import translated
 from perdure.log.sqlite.files import HighWater, StoreFiles, check_mark
 from perdure.log.sqlite.reading import HEADS, parsed_head
 from perdure.log.sqlite.recovering import WAIT_S, Secrets, find_sealing, find_secrets, find_state

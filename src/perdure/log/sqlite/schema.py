@@ -6,9 +6,9 @@ from struct import Struct
 
 import apsw
 
+from perdure.base.sqlite.driver import rows_of
 from perdure.errors import Corrupt, Unavailable
 from perdure.log.protocol import ADVICE
-from perdure.log.sqlite.connections import rows_of
 
 FORMAT_VERSION = 1  # user_version; a library opens its own version and older ones
 APPLICATION_ID = 0x50455244  # "PERD": tells a store's files from any other SQLite file

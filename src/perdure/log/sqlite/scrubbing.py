@@ -8,10 +8,11 @@ from contextlib import suppress
 
 import apsw
 
-from perdure.log.disk import erase, overwrite, sync_directory
-from perdure.log.sqlite.ciphers import Cipher
-from perdure.log.sqlite.connections import open_generation, open_lock, rows_of, run, using
-from perdure.log.sqlite.failures import DriverError, translated
+from perdure.base.disk import erase, overwrite, sync_directory
+from perdure.base.sqlite.ciphers import Cipher
+from perdure.base.sqlite.driver import DriverError, rows_of, run, using
+from perdure.log.sqlite.connections import open_generation, open_lock
+from perdure.log.sqlite.failures import translated
 from perdure.log.sqlite.files import StoreFiles
 from perdure.log.sqlite.seals import Keyring
 from perdure.log.sqlite.state import State, read_state, write_state

@@ -10,9 +10,9 @@ from typing import NamedTuple
 import apsw
 
 from perdure.base.ids import random_secret
+from perdure.base.sqlite.ciphers import NAME, PLAIN, RAW, Cipher, Key
 from perdure.errors import Unavailable, WrongKey
 from perdure.log.protocol import CHECK_BYTES, SECRET_BYTES
-from perdure.log.sqlite.ciphers import NAME, PLAIN, RAW, Cipher, Key
 from perdure.log.sqlite.state import State, damaged_lock, read_state, write_state
 
 PLAIN_VERSION = 1  # user_version of store.lock; equal to that of a store from before there were ciphers

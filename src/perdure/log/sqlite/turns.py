@@ -11,8 +11,9 @@ from typing import Protocol
 
 import apsw
 
+from perdure.base.disk import create_private, open_private
+from perdure.base.text import counted
 from perdure.errors import Busy, Unavailable
-from perdure.log.disk import create_private, open_private
 from perdure.log.sqlite.failures import translated
 from perdure.log.sqlite.files import StoreFiles
 from perdure.log.turns import ThreadTurn
@@ -117,7 +118,7 @@ class WriterTurn:
         if not self._take(wait_s):
             if self._closed:
                 raise Unavailable("the log was closed; open it again")
-            raise Busy(f"other writers kept the turn for {wait_s} seconds; try again")
+            raise Busy(f"other writers kept the turn for {counted(wait_s, 'second')}; try again")
         try:
             yield
         finally:

@@ -13,12 +13,13 @@ from typing import Any, TypeVar
 
 import apsw
 
+from perdure.base.sqlite.driver import rows_of, run, using
 from perdure.errors import Busy, Corrupt, PerdureError, Unavailable
 from perdure.log.places import mode_findings
 from perdure.log.protocol import ADVICE, KEY_BYTES, Finding, Progress
 from perdure.log.sqlite import caches
 from perdure.log.sqlite.access import Access
-from perdure.log.sqlite.connections import rows_of, run, see_lock, using
+from perdure.log.sqlite.connections import see_lock
 from perdure.log.sqlite.files import StoreFiles
 from perdure.log.sqlite.reading import CHUNK_ROWS, HEADS, parsed_head
 from perdure.log.sqlite.schema import check_version

@@ -8,11 +8,12 @@ from typing import Any, Protocol, TypeVar
 
 import apsw
 
+from perdure.base.sqlite.driver import rows_of
+from perdure.base.text import counted
 from perdure.errors import Busy, Corrupt
 from perdure.log.digests import ERASED_CHECK, digest_bytes, digest_sum
 from perdure.log.protocol import ADVICE, Finding, Head, Progress
 from perdure.log.sqlite.access import Access
-from perdure.log.sqlite.connections import rows_of
 from perdure.log.sqlite.files import HighWater, check_mark
 from perdure.log.sqlite.reading import (
     CHECKS,
@@ -91,14 +92,18 @@ class RowCheck:
         before = {row[0]: row for row in self.view(lambda db: rows_of(db, HEADS))}
         self._sums = {space: _Sums() for space in before}
         if last < mark:
-            yield self._finding(f"the mark says that {mark} rows were acknowledged, but there are {last}")
+            yield self._finding(
+                f"the mark says that {counted(mark, 'row')} were acknowledged, but there are {last}"
+            )
         if vectors:
-            yield self._finding(f"there are {vectors} rows of vectors, which nobody writes yet,")
+            yield self._finding(f"there are {counted(vectors, 'row')} of vectors, which nobody writes yet,")
         heads: Rows | None = None
         while heads is None:
             heads = yield from self._step(last)
         if self._counted != indexed and not any(sums.told for sums in self._sums.values()):
-            yield self._finding(f"there are {self._counted} rows, but the index of places has {indexed}")
+            yield self._finding(
+                f"there are {counted(self._counted, 'row')}, but the index of places has {indexed}"
+            )
         for space, *columns in heads:
             yield from self._check_sums(space, columns, before.get(space))
         for space in sorted(self._sums.keys() - {row[0] for row in heads}):
@@ -236,7 +241,7 @@ class RowCheck:
             yield self._finding(what, space, head.seq + 1)
         elif not sums.told and not sums.fits(head):
             yield self._finding(
-                f"the {sums.seq} records of space {space} ({sums.erased} erased) do not add up to its head "
+                f"the {counted(sums.seq, 'record')} of space {space} ({sums.erased} erased) do not add up to its head "
                 f"({head.erasures} erased)",
                 space,
             )

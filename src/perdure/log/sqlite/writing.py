@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import apsw
 
+from perdure.base.sqlite.driver import rows_of
 from perdure.errors import Conflict
 from perdure.log.digests import ERASED_CHECK, advance, checksums, stored_key
 from perdure.log.protocol import EMPTY, Head
-from perdure.log.sqlite.connections import rows_of
 from perdure.log.sqlite.reading import (
     HEAD_AND_LAST_ROW,
     find_space,

@@ -9,9 +9,10 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
+from perdure.base.disk import read_private
+from perdure.base.sqlite.ciphers import PAGE_KEY_BYTES, Key
+from perdure.base.text import counted
 from perdure.errors import InvalidRequest
-from perdure.log.disk import read_private
-from perdure.log.sqlite.ciphers import PAGE_KEY_BYTES, Key
 
 KeyForm = bytes | str | Path | Callable[[], bytes | str]
 
@@ -45,7 +46,7 @@ def _from_value(value: object, what: str) -> Key:
         )
     if len(value) != PAGE_KEY_BYTES:
         raise _wrong(
-            f"{what} {len(value)} bytes long: it must be {PAGE_KEY_BYTES}. Give a passphrase as text"
+            f"{what} {counted(len(value), 'byte')} long: it must be {PAGE_KEY_BYTES}. Give a passphrase as text"
         )
     return Key(bytes(value), is_passphrase=False)
 
@@ -73,7 +74,7 @@ def _from_file(path: Path) -> Key:
         text = content.decode()
     except UnicodeDecodeError:
         raise _wrong(
-            f"the key file is {len(content)} bytes long and no text in UTF-8: it must hold {PAGE_KEY_BYTES} bytes, "
+            f"the key file is {counted(len(content), 'byte')} long and no text in UTF-8: it must hold {PAGE_KEY_BYTES} bytes, "
             f"{2 * PAGE_KEY_BYTES} hex digits or a passphrase"
         ) from None
     text = text.removesuffix("\n").removesuffix("\r")
