@@ -1,0 +1,366 @@
+"""Connections to one database, shared by all that a process has open there, and what is said over them."""
+
+from __future__ import annotations
+
+import logging
+import math
+import os
+import re
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, LiteralString, NamedTuple
+from uuid import UUID
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.pq import TransactionStatus
+from psycopg.pq.abc import PGresult
+from psycopg.types.numeric import Int8BinaryDumper
+
+from perdure.errors import InvalidRequest, Unavailable
+from perdure.log.postgres.failures import unmet
+from perdure.log.postgres.pool import Link, Pool
+from perdure.log.postgres.queries import query, tenant_everywhere
+from perdure.log.postgres.wire import Asked, Key, Params, Reply, Row, Wire
+
+_UNKNOWN = re.compile(r'invalid URI query parameter: "([A-Za-z_]{1,64})"')
+log = logging.getLogger("perdure.log")
+
+# Connections of a process to one database; PostgreSQL takes 100 in all. Whoever has one of the first kind may wait for
+# threads that are to have one of the kinds after it, and never for one of those before, so that none waits in a circle.
+WRITERS_MAX = 16  # with rows locked
+BESIDE_MAX = 4  # likewise, of the logs beside those of tenants
+BRIEF_MAX = 6  # only to read, or to note data keys, for each of the two
+SIZE_MAX = WRITERS_MAX + BESIDE_MAX + 2 * BRIEF_MAX
+CONNECT_S = 5.0  # long enough for a fail-over that is quick, short enough to say that there is none
+STATEMENT_S = 60  # no statement of the log's takes as long, but those that say so
+IDLE_S = 60  # a process that hangs with a lock gives it back
+SERVER_VERSION_MIN = 150_000
+
+
+class Session:
+    """A connection for as long as one thread has it, about one tenant's rows. Raises the driver's errors."""
+
+    def __init__(self, wire: Wire, tenant: UUID, *, is_local: bool) -> None:
+        self.connection, self._wire = wire.connection, wire
+        self._tenant, self._is_local = tenant, is_local
+        self._asked: list[Asked] | None = None  # what is to go together
+
+    def rows(self, name: str, params: Params = ()) -> list[Row]:
+        """Return what a statement yields."""
+        if self._is_local and not self.in_transaction:
+            with self.transaction():
+                return self.rows(name, params)
+        return self.send(name, params).fetchall()
+
+    def row(self, name: str, params: Params = ()) -> Row | None:
+        """Return the first row that a statement yields, None where there is none."""
+        rows = self.rows(name, params)
+        return rows[0] if rows else None
+
+    def send(self, name: str, params: Params = ()) -> Reply:
+        """Have a statement run: at once, or with all that is said `together`."""
+        return self.run(query(name), params)
+
+    def run(self, sql: LiteralString, params: Params | None = ()) -> Reply:
+        """Have any statement run, as `send`; one without parameters, None, is not kept prepared."""
+        reply = Reply()
+        if self._asked is None:
+            self._wire.ask([(sql, params, reply)])
+        else:
+            self._asked.append((sql, params, reply))
+        return reply
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """Have what the block says go in one round trip at its end, and the replies come then; nothing if it raises.
+
+        Within another such block it goes with that one.
+        """
+        if self._asked is not None:
+            yield
+            return
+        self._asked = []
+        try:
+            yield
+            asked = self._asked
+        finally:
+            self._asked = None
+        if asked:
+            self._wire.ask(asked)
+
+    @property
+    def in_transaction(self) -> bool:
+        """Whether a transaction was begun."""
+        return self.connection.pgconn.transaction_status != TransactionStatus.IDLE
+
+    def begin(self, *, snapshot: bool = False) -> None:
+        """Begin a transaction; with `snapshot` one that reads all of it as of one moment. Together with what follows, in such a block."""
+        with self.together():
+            self.run("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY" if snapshot else "BEGIN")
+            if self._is_local:
+                self.turn_to(self._tenant)
+
+    def turn_to(self, tenant: UUID) -> None:
+        """Be about this tenant's rows until the transaction ends."""
+        self.run(tenant_everywhere(tenant), None)
+
+    def commit(self) -> None:
+        """Commit; durable when it returns."""
+        self.run("COMMIT")
+
+    def rollback(self) -> None:
+        """Undo a transaction, if there is one; in a child of its process leave it. A connection that is broken stays so."""
+        if self._wire.process.is_parent:
+            return
+        try:
+            if self.in_transaction:
+                self.run("ROLLBACK")
+        except psycopg.Error:
+            self.close()
+
+    def close(self) -> None:
+        """End the connection, as `Wire.close`."""
+        self._wire.close()
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Commit what the block does, or undo it."""
+        try:
+            self.begin()
+            yield
+            self.commit()
+        except BaseException:  # raised again: whatever it was, nothing of the transaction stays
+            self.rollback()
+            raise
+
+
+class Database:
+    """The pool of a process for one database. `release` it as often as it was `acquire`d."""
+
+    def __init__(
+        self, address: str, *, timeout_s: float, beside: bool = False, distributed: bool | None = None
+    ) -> None:
+        """Connect when that is needed.
+
+        Args:
+            beside: whether it is for logs beside those of tenants, which are written to by who may have one of theirs.
+            distributed: whether sessions speak so that a distributed database understands; None looks for it.
+        """
+        self.address, self._timeout_s = address, timeout_s
+        writers = BESIDE_MAX if beside else WRITERS_MAX
+        self.size_max = writers + BRIEF_MAX
+        self._distributed = distributed
+        self._is_local = self._is_unfenced = False
+        self._conninfo = _conninfo(address)
+        self._pool = Pool(
+            self._connect, writers, CONNECT_S, brief_max=BRIEF_MAX, place_s=max(CONNECT_S, timeout_s)
+        )
+
+    def open(self) -> None:
+        """Connect once, so that what is wrong is told now."""
+        try:
+            with psycopg.connect(
+                self._conninfo, connect_timeout=math.ceil(CONNECT_S), autocommit=True
+            ) as connection:
+                self._look(connection)
+        except psycopg.Error as error:
+            raise unmet(error) from error
+
+    def _look(self, connection: psycopg.Connection[Row]) -> None:
+        version = _single(connection, "server_version")
+        if version < SERVER_VERSION_MIN:
+            raise Unavailable(
+                f"the server is PostgreSQL {version // 10_000}; a store needs {SERVER_VERSION_MIN // 10_000} or later"
+            )
+        told = self._distributed
+        self._is_local = bool(_single(connection, "has_citus")) if told is None else told
+        self._is_unfenced = bool(_single(connection, "present_role"))
+
+    def warn_of_role(self) -> None:
+        """Tell the log where the database itself keeps no tenants apart from this role; once a process and address."""
+        if not self._is_unfenced:
+            return
+        with _sharing:
+            is_told = self.address in _warned
+            _warned.add(self.address)
+        if not is_told:
+            log.warning(
+                "the role is a superuser or bypasses row-level security: the second fence between tenants is off. "
+                "Connect as a role of its own; perdure migrate --role makes it what it needs"
+            )
+
+    def _connect(self) -> psycopg.Connection[Row]:
+        # The wire prepares statements itself; the driver would let go of all of them after an ALTER of its own.
+        connection = psycopg.connect(
+            self._conninfo, autocommit=True, prepare_threshold=None, connect_timeout=math.ceil(CONNECT_S)
+        )
+        try:
+            self._configure(connection)
+        except BaseException:  # raised again: nobody else has it
+            connection.close()
+            raise
+        return connection
+
+    def _configure(self, connection: psycopg.Connection[Row]) -> None:
+        connection.adapters.register_dumper(int, Int8BinaryDumper)
+        for setting, value in (
+            ("statement_timeout", STATEMENT_S * 1000),
+            ("lock_timeout", max(1, int(self._timeout_s * 1000))),
+            ("idle_in_transaction_session_timeout", IDLE_S * 1000),
+        ):
+            connection.execute("SELECT set_config(%s, %s, false)", (setting, str(value)))
+        if self._is_local:
+            connection.execute("SET citus.propagate_set_commands = 'local'")
+
+    @contextmanager
+    def session(self, tenant: UUID, *, brief: bool = False) -> Iterator[Session]:
+        """Lend a connection that is about this tenant's rows; undo what was not committed when it comes back.
+
+        Args:
+            brief: it locks nothing that others wait for, and the thread waits for nothing but its answers while it has it.
+
+        Raises:
+            Busy: all connections were in use past the time-out.
+            Unavailable: the database cannot be reached.
+            psycopg.Error: of the block, and of a connection that is broken.
+        """
+        link = self._pool.take(brief=brief)
+        session = Session(link.wire, tenant, is_local=self._is_local)
+        try:
+            if not self._is_local and link.tenant != tenant:
+                link.tenant = None
+                session.send("set_tenant", (str(tenant),))
+                link.tenant = tenant
+            yield session
+        finally:
+            session.rollback()
+            self._pool.give(link)
+
+    def glance(self, tenant: UUID, key: Key, values: Sequence[bytes]) -> PGresult | None:
+        """Return what one statement about this tenant's rows yields, by the shortest way, as `Wire.glance`.
+
+        None where there is none such: nothing was asked then, and a `session` asks it.
+
+        Raises as `session`.
+        """
+        if self._is_local:
+            return None
+        link = self._pool.take(brief=True)
+        try:
+            return link.wire.glance(key, values) if link.tenant == tenant else None
+        finally:
+            self._pool.give(link)
+
+    def connect_apart(self) -> Link:
+        """Return a connection that is none of the pool's; whoever asked closes it. Raises Busy, Unavailable."""
+        try:
+            return Link(self._connect())
+        except psycopg.Error as error:
+            raise unmet(error) from error
+
+    @property
+    def is_distributed(self) -> bool:
+        """Whether a tenant is told anew in each transaction."""
+        return self._is_local
+
+    @contextmanager
+    def plain(self) -> Iterator[psycopg.Connection[Row]]:
+        """Lend a connection that is about nobody's rows, for the tables themselves; raises the driver's errors."""
+        link = self._pool.take()
+        try:
+            yield link.connection
+        finally:
+            self._pool.give(link)
+
+    def close(self) -> None:
+        """Close every connection."""
+        self._pool.close()
+
+
+class _Shared(NamedTuple):
+    database: Database
+    users: int
+
+
+_shared: dict[tuple[str, float, bool], _Shared] = {}
+_warned: set[str] = set()  # addresses whose role was told of
+_sharing = threading.Lock()
+
+
+def _begin_anew() -> None:
+    """Share nothing with the process that this one was forked from, one of whose threads may have the lock."""
+    global _sharing  # noqa: PLW0603 - a lock that nobody will ever give back
+    _shared.clear()
+    _sharing = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_begin_anew)
+
+
+def acquire(
+    address: str, timeout_s: float, *, beside: bool = False, distributed: bool | None = None
+) -> Database:
+    """Return the pool of an address, one for all stores of this process, and one for the logs beside them.
+
+    Connects where it is the first, which says how. The arguments are those of `Database`.
+    """
+    with _sharing:
+        place = (address, timeout_s, beside)
+        known = _shared.get(place)
+        if known is None:
+            database = Database(address, timeout_s=timeout_s, beside=beside, distributed=distributed)
+            database.open()
+            known = _Shared(database, 0)
+        _shared[place] = known._replace(users=known.users + 1)
+        return known.database
+
+
+def release(database: Database) -> None:
+    """Give a pool back; whoever is the last closes it."""
+    with _sharing:
+        for place, known in _shared.items():
+            if known.database is database:
+                if known.users > 1:
+                    _shared[place] = known._replace(users=known.users - 1)
+                    return
+                del _shared[place]
+                break
+    database.close()
+
+
+def _single(connection: psycopg.Connection[Row], name: str) -> Any:
+    row = connection.execute(query(name)).fetchone()
+    return None if row is None else row[0]
+
+
+def read_address(address: str, field: str = "path") -> tuple[str, dict[str, Any]]:
+    """Return an address as the driver takes it, which knows its beginning in small letters only, and what it says.
+
+    Raises InvalidRequest, of this field, where it is none.
+    """
+    scheme, sign, rest = address.partition("://")
+    small = f"{scheme.lower()}{sign}{rest}"
+    try:
+        return small, conninfo_to_dict(small)
+    except psycopg.Error as error:
+        # Not told as its cause: the driver repeats what it could not read, and that may be a password.
+        unknown = _UNKNOWN.search(str(error))
+        what = f"{field} is no address of a PostgreSQL database"
+        if unknown is not None and "@" not in address.partition("?")[2]:  # else it may be of a password
+            what = f"{field} has the parameter {unknown[1]}, which the address of a database has not"
+        raise InvalidRequest(f"{what}: give postgresql://USER@HOST:PORT/DATABASE", field=field) from None
+
+
+def _conninfo(address: str) -> str:
+    address, told = read_address(address)
+    usual = {
+        "application_name": "perdure",
+        "keepalives_idle": "30",
+        "keepalives_interval": "10",
+        "keepalives_count": "3",
+    }
+    missing = {name: value for name, value in usual.items() if name not in told}
+    return make_conninfo(address, **missing)

@@ -1,0 +1,183 @@
+"""Deletes a tenant: all its rows in one transaction, then the keys that they are sealed under, then its name.
+
+In between the tenant is buried: it opens for nobody, and nobody makes another one of its name. Whoever deletes it once
+more goes on from there, with the keystore that it was made with: which shows that it is the one by the secret, while it
+has it, and afterwards by remembering that it was told to destroy it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Sequence
+from hmac import compare_digest
+from typing import NamedTuple
+from uuid import UUID
+
+from perdure.errors import PerdureError, WrongKey
+from perdure.log.postgres.connections import Database, Session
+from perdure.log.postgres.keystore import Keystore
+from perdure.log.postgres.tenants import tenant_id, verifier_of
+
+log = logging.getLogger("perdure.log")
+ROWS = (
+    "tenant_drops_cache_parts",
+    "tenant_drops_caches",
+    "tenant_drops_all_lookups",
+    "tenant_drops_all_records",
+    "tenant_drops_spaces",
+    "tenant_drops_condemned",
+    "tenant_drops_copy_notes",
+)
+
+
+class Dropped(NamedTuple):
+    """What went of a tenant. `pending`: what was stored may still be opened, by a key or as it is, somewhere."""
+
+    existed: bool
+    spaces: int
+    records: int  # erased ones included
+    pending: bool
+
+
+class _Part(NamedTuple):
+    """The tenant's own log, or one beside it: the digest of its name, its identity, and what its row says."""
+
+    digest: UUID
+    own: UUID
+    verifier: bytes  # empty once the keystore was known to have taken the order
+    encrypted: bool
+    buried: bool
+
+
+def drop(
+    database: Database,
+    keystore: Keystore | None,
+    name: str,
+    beside: Sequence[str] = (),
+    *,
+    only: UUID | None = None,
+) -> Dropped:
+    """Delete the tenant of a name, and the logs of these parts beside it.
+
+    Where a holder of keys does not confirm that they are gone, the rows are, the tenant stays buried, and the same call
+    asks again.
+
+    Args:
+        only: the identity that it must have; one of the same name that was made since is left alone.
+
+    Raises:
+        WrongKey: the keystore is not the tenant's; nothing was deleted.
+        Busy, Unavailable: of the keystore; nothing was deleted.
+        psycopg.Error: what was to be deleted at once was not, or the call is to be made again.
+    """
+    digests = [tenant_id(name), *(tenant_id(name, part) for part in beside)]
+    with database.session(digests[0]) as session:
+        session.begin()
+        session.send("set_no_limits")
+        parts = _lock(session, digests, only)
+        if not parts:
+            return Dropped(False, 0, 0, pending=False)
+        own, encrypted = parts[0].own, parts[0].encrypted
+        excused = _check(keystore, parts) if encrypted else frozenset()
+        session.turn_to(own)
+        spaces, (_, _, records) = len(session.rows("spaces", (own,))), session.rows("sizes", (own,))[0]
+        _bury(session, parts)
+        session.commit()
+        answers = {part.own: _shred(keystore, part.own, excused) for part in parts} if encrypted else {}
+        _finish(session, parts, answers)
+    return Dropped(True, spaces, int(records), pending=not (encrypted and all(answers.values())))
+
+
+def _lock(session: Session, digests: Sequence[UUID], only: UUID | None) -> list[_Part]:
+    """Keep all writers out of all of them, the tenant's own log first; return those that are there.
+
+    None is made beside a tenant whose row is locked, and two who delete never wait for each other.
+    """
+    parts: list[_Part] = []
+    for digest in digests:
+        session.turn_to(digest)  # rows are seen by whoever is set to their tenant
+        named = session.row("identity", (digest,))
+        row = None
+        if named is not None and (parts or only in (None, named[0])):
+            session.turn_to(named[0])
+            session.row("lock_tenant", named)
+            row = session.row("tenant_to_drop", named)
+        if row is not None and named is not None:
+            parts.append(_Part(digest, named[0], bytes(row[0]), bool(row[1]), bool(row[2])))
+        elif not parts:
+            return []
+    return parts
+
+
+def _check(keystore: Keystore | None, parts: Sequence[_Part]) -> frozenset[UUID]:
+    """Raise WrongKey unless the keystore is that of all of them.
+
+    Returns those that it does not know, though it is theirs: it was told to destroy what it had of them when it did not
+    have to remember that yet.
+    """
+    unknown, is_theirs = [], False
+    for part in parts:
+        secret = None if keystore is None else keystore.find_secret(part.own)
+        if secret is None:
+            unknown.append(part)
+        elif part.verifier:
+            if not compare_digest(verifier_of(secret), part.verifier):
+                raise _wrong()
+            is_theirs = True
+    forgotten = [part for part in unknown if not _remembers(keystore, part.own)]
+    if any(not (is_theirs and part.buried) for part in forgotten):
+        raise _wrong()
+    return frozenset(part.own for part in forgotten)
+
+
+def _remembers(keystore: Keystore | None, tenant: UUID) -> bool:
+    """Whether the keystore knows that it dropped a tenant of which it has no secret."""
+    if keystore is None:
+        return False
+    try:
+        keystore.drop_tenant(tenant)
+    except WrongKey:
+        return False
+    return True
+
+
+def _wrong() -> WrongKey:
+    return WrongKey(
+        "the keystore is not the one that the tenant was made with, so its keys would stay: nothing was deleted. Give the "
+        "one that it was made with, and check that its disk is mounted"
+    )
+
+
+def _bury(session: Session, parts: Sequence[_Part]) -> None:
+    for part in parts:
+        session.turn_to(part.own)
+        for name in ROWS:
+            session.send(name, (part.own,))
+        session.send("bury_tenant", (part.own,))
+
+
+def _shred(keystore: Keystore | None, tenant: UUID, excused: Collection[UUID]) -> bool | None:
+    """Whether all holders confirm that the keys are gone; None where it was not told that the order was taken."""
+    assert keystore is not None, "it was checked"
+    try:
+        return tenant in excused or keystore.drop_tenant(tenant)
+    except PerdureError as error:  # the rows are gone all the same, and what is left to do is known
+        log.warning("the keys of a tenant that is deleted could not be destroyed yet: %s", error.message)
+        return None
+
+
+def _finish(session: Session, parts: Sequence[_Part], answers: dict[UUID, bool | None]) -> None:
+    """Let go of the name where all is confirmed; else note who has taken the order."""
+    confirmed = all(answers.values())
+    session.begin()
+    for part in parts:
+        session.turn_to(part.own)
+        if not confirmed:
+            if answers[part.own] is not None:
+                session.send("secret_is_gone", (part.own,))
+            continue
+        session.send("tenant_drops_condemned", (part.own,))  # which somebody had locked before
+        session.send("buried_goes", (part.own,))
+        session.turn_to(part.digest)
+        session.send("unname_tenant", (part.digest, part.own))
+    session.commit()

@@ -1,0 +1,126 @@
+"""Looks at a database without any store of it being open: whether a tenant is there, whether it can be written to."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+from uuid import UUID
+
+import psycopg
+from psycopg import errors as states
+
+from perdure.errors import Unavailable
+from perdure.log.postgres.access import Access
+from perdure.log.postgres.connections import Database
+from perdure.log.postgres.failures import translating
+from perdure.log.postgres.migrating import check_migrated, present_version
+from perdure.log.postgres.queries import query
+from perdure.log.postgres.tenants import BURIED, tenant_id
+from perdure.log.postgres.wire import Row
+from perdure.log.protocol import SECRET_BYTES
+
+_UNMADE = (states.UndefinedTable, states.InvalidSchemaName)
+NOBODY = UUID(int=0)
+
+
+class Presence(NamedTuple):
+    """What is there of a tenant, and how much. `is_buried`: its rows are gone, of its keys it is not known."""
+
+    spaces: int
+    records: int  # erased ones included
+    size_bytes: int
+    is_buried: bool
+
+
+def survey_tenant(database: Database, name: str) -> Presence | None:
+    """Return what is there of a tenant, None where there is nothing; makes nothing.
+
+    Raises InvalidRequest where the name is none; Busy, Unavailable.
+    """
+    own = _find_named(database, name)
+    if own is None:
+        return None
+    found = find_row(database, own)
+    if found is None:  # deleted meanwhile
+        return None
+    access = about(database, own)
+    size, _, records = access.view(lambda session: session.rows("sizes", (own,)))[0]
+    spaces = access.view(lambda session: session.rows("spaces", (own,)))
+    return Presence(len(spaces), int(records), int(size), bytes(found[0]) == BURIED)
+
+
+def has_tenant(database: Database, name: str) -> bool:
+    """Whether a tenant is there that can be opened; makes nothing.
+
+    Raises as `survey_tenant`.
+    """
+    own = _find_named(database, name)
+    if own is None:
+        return False
+    found = find_row(database, own)
+    return found is not None and bytes(found[0]) != BURIED
+
+
+def holds_tenants(database: Database) -> bool:
+    """Whether there is a tenant, or was one lately; what is told is the size of a table, whose rows no role sees all of."""
+    with translating(), database.plain() as connection:
+        row = connection.execute(query("holds_tenants")).fetchone()
+    return bool(row and row[0])
+
+
+def find_identity(database: Database, digest: UUID) -> UUID | None:
+    """Return what stands for the tenant, or the log, of a name's digest; None where there is none of that name."""
+    row = about(database, digest).view(lambda session: session.row("identity", (digest,)))
+    return None if row is None else row[0]
+
+
+def find_row(database: Database, own: UUID) -> Row | None:
+    """Return a tenant's verifier, BURIED where it is being deleted, and whether it is encrypted; None where it is gone."""
+    return about(database, own).view(lambda session: session.row("find_tenant", (own,)))
+
+
+def about(database: Database, tenant: UUID) -> Access:
+    """Return what looks at the rows of a tenant, or of a name; ask it for nothing that takes a secret or a turn."""
+    return Access(database, tenant, bytes(SECRET_BYTES), None, 0)
+
+
+def _find_named(database: Database, name: str) -> UUID | None:
+    digest = tenant_id(name)
+    try:
+        return find_identity(database, digest)
+    except Unavailable as error:
+        if not isinstance(error.__cause__, _UNMADE):
+            raise
+    with database.plain() as connection:
+        version = present_version(connection)
+    if version:  # tables of before have another place for it
+        check_migrated(version)
+    return None
+
+
+def check_usable(database: Database) -> None:
+    """Raise Unavailable where stores can be neither read nor written.
+
+    That is where the database cannot be reached or may only be read, has tables of another version, or has none and the
+    role may not make them, as the first store would.
+    """
+    database.warn_of_role()
+    with database.plain() as connection:
+        version = present_version(connection)
+        if version:
+            check_migrated(version)
+        elif not _may_create(connection):
+            raise Unavailable(
+                "the database has no tables of a store that this role may see, and it may make none: run perdure migrate as a "
+                "role that owns the database, with --role for this one"
+            )
+    in_recovery, read_only = about(database, NOBODY).view(lambda session: session.rows("writable"))[0]
+    if in_recovery or read_only:
+        raise Unavailable(
+            "the database may only be read: it is a standby, or was set so. Connect to the primary"
+        )
+
+
+def _may_create(connection: psycopg.Connection[Row]) -> bool:
+    with translating():
+        row = connection.execute(query("may_create")).fetchone()
+    return bool(row and row[0])

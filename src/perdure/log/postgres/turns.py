@@ -1,0 +1,85 @@
+"""Turns: of one space, and of the whole store; among threads first, then among processes by locks on rows.
+
+The row of a space is locked by whoever writes to it, that of the tenant shared by the same, so that whoever locks that
+one whole keeps all writers out. A row is always locked after the tenant's, so nobody waits in a circle.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import NamedTuple
+
+from perdure.base.text import counted
+from perdure.errors import Busy
+from perdure.log.postgres.connections import Session
+from perdure.log.postgres.noting import Fresh
+from perdure.log.protocol import Head
+from perdure.log.turns import ThreadTurn
+
+WHOLE = -1  # the store's; 0 is that of spaces that are still to be made
+
+
+class Locked(NamedTuple):
+    """A row of a space that this thread has locked, in a transaction of this session."""
+
+    space: int
+    session: Session
+    head: Head
+    key: int
+    fresh: Fresh  # what its transaction has claimed
+    ending: ExitStack  # closing it ends the transaction, and gives the session back
+
+
+class Held(threading.local):
+    """What the calling thread has: the turn of a space, or of the store, and what it locked for it."""
+
+    space: int | None = None
+    locked: Locked | None = None
+    whole: Session | None = None  # with the tenant's row locked
+
+
+class Turns:
+    """The turns of this process's threads; each space has one, and the store."""
+
+    def __init__(self, timeout_s: float) -> None:
+        self._timeout_s = timeout_s
+        self._turns: dict[int, ThreadTurn] = {}
+        self._users: dict[int, int] = {}
+        self._guard = threading.Lock()
+        self.held = Held()
+
+    def wait_s(self, timeout_s: float | None) -> float:
+        """Return how long to wait for a turn."""
+        return self._timeout_s if timeout_s is None else max(0.0, timeout_s)
+
+    @contextmanager
+    def take(self, space: int, timeout_s: float | None) -> Iterator[None]:
+        """Hold a turn among the threads. Raises Busy past the time-out; RuntimeError where the thread has one."""
+        if self.held.space is not None:
+            raise RuntimeError("this thread already has a writer's turn; it is not reentrant")
+        wait_s = self.wait_s(timeout_s)
+        turn = self._turn(space)
+        try:
+            if not turn.take(wait_s):
+                raise Busy(f"other writers kept the turn for {counted(wait_s, 'second')}; try again")
+            self.held.space = space
+            try:
+                yield
+            finally:
+                self.held.space = None
+                turn.give()
+        finally:
+            self._leave(space)
+
+    def _turn(self, space: int) -> ThreadTurn:
+        with self._guard:
+            self._users[space] = self._users.get(space, 0) + 1
+            return self._turns.setdefault(space, ThreadTurn())
+
+    def _leave(self, space: int) -> None:
+        with self._guard:
+            self._users[space] -= 1
+            if not self._users[space]:
+                del self._users[space], self._turns[space]

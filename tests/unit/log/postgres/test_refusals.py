@@ -1,0 +1,64 @@
+"""Why a database could not be used is said in words of ours: what is full, what is closed, and where it was looked for."""
+
+from __future__ import annotations
+
+import psycopg
+import pytest
+
+from perdure import Store
+from perdure.errors import Busy, Unavailable
+from perdure.log.postgres.failures import lasts
+from postgres_server import fresh_database, shared_server
+
+FEW = "few_at_once"
+
+
+@pytest.fixture
+def crowded():
+    """The address of a database for a role that may have no connection, but for the password nothing is wrong."""
+    server, database = shared_server(), fresh_database()
+    server.execute(f"DROP ROLE IF EXISTS {FEW}")
+    server.execute(f"CREATE ROLE {FEW} LOGIN CONNECTION LIMIT 0")
+    yield server.address(database, FEW)
+    server.execute(f"DROP ROLE {FEW}")
+
+
+def refusal(address):
+    with pytest.raises(psycopg.OperationalError) as refused:
+        psycopg.connect(address)
+    return refused.value
+
+
+def test_a_role_that_has_all_its_connections_is_busy_and_no_wrong_password(crowded, tmp_path):
+    assert not lasts(refusal(crowded))
+    with pytest.raises(Busy, match="53300"):
+        Store.open(crowded, keystore=tmp_path / "keys", timeout_s=0)
+
+
+@pytest.mark.parametrize(
+    ("address", "said"),
+    [
+        ("postgresql://x@no-such-host.invalid/d", "at no-such-host.invalid could not be reached: no machine"),
+        ("postgresql://x@127.0.0.1:1/d", "at 127.0.0.1, port 1, could not be reached: nothing listens there"),
+        (
+            "postgresql:///d?host=/nowhere&port=7",
+            "at /nowhere, port 7, could not be reached: there is no socket",
+        ),
+    ],
+)
+def test_a_database_that_is_not_reached_is_said_with_its_host_and_port(address, said, tmp_path):
+    with pytest.raises(Unavailable) as refused:
+        Store.open(address, keystore=tmp_path / "keys", timeout_s=0)
+    assert said in refused.value.message
+    assert "state" not in refused.value.message
+
+
+def test_a_database_that_accepts_no_connections_says_so(tmp_path):
+    server = shared_server()
+    closed = server.new_database()
+    server.execute(f"ALTER DATABASE {closed} ALLOW_CONNECTIONS false")
+    try:
+        with pytest.raises(Unavailable, match="accepts no connections"):
+            Store.open(server.address(closed, "tenants"), keystore=tmp_path / "keys", timeout_s=0)
+    finally:
+        server.execute(f"ALTER DATABASE {closed} ALLOW_CONNECTIONS true")

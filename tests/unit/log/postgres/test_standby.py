@@ -1,0 +1,156 @@
+"""A primary with a synchronous standby: nothing acknowledged is lost when it dies, and open stores find the other one."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import suppress
+
+import pytest
+from bench.postgres_server import Server
+
+from effort import examples
+from perdure import Busy, Memory, Store, SystemClock, Unavailable
+from postgres_server import ROLE, fresh_database, standby_of
+
+WRITERS = 4
+WAIT_S = 60
+BEFORE, AFTER = 25, 10  # writes of each writer before the primary dies and after the standby was promoted
+
+pytestmark = pytest.mark.slow
+
+
+class Pair:
+    """A primary, and a standby without which it confirms no commit."""
+
+    def __init__(self) -> None:
+        # Processes die here, not machines, so what was handed to the disk is there.
+        self.primary = Server({"fsync": "off"})
+        self.database = fresh_database(self.primary)
+        self.standby = standby_of(self.primary, {"fsync": "off"})
+        self.primary.execute("ALTER SYSTEM SET synchronous_standby_names = '*'")
+        self.primary.execute("SELECT pg_reload_conf()")
+        while self.primary.execute("SELECT sync_state FROM pg_stat_replication") != [("sync",)]:
+            time.sleep(0.02)
+
+    def address(self) -> str:
+        hosts = f"{self.primary.root},{self.standby.root}"
+        return f"postgresql://{ROLE}@/{self.database}?host={hosts}&target_session_attrs=read-write"
+
+    def stop(self) -> None:
+        self.standby.stop()
+        self.primary.stop()
+
+
+@pytest.fixture
+def pair() -> Iterator[Pair]:
+    made = Pair()
+    yield made
+    made.stop()
+
+
+class Writer(threading.Thread):
+    """Tells facts one after the other, each until it is acknowledged, and goes on until it is to stop."""
+
+    def __init__(self, memory: Memory, name: int) -> None:
+        super().__init__(daemon=True)
+        self._memory, self._name = memory, name
+        self.acknowledged: list[str] = []
+        self.troubles = 0
+        self.stops = False
+
+    def run(self) -> None:
+        number = 0
+        while not self.stops:
+            id_ = f"{self._name}-{number}"
+            with suppress(Busy, Unavailable):
+                self._memory.remember(f"the fact {id_}", id=id_, subject=f"s{number % 7}")
+                self.acknowledged.append(id_)
+                number += 1
+                continue
+            self.troubles += 1
+            time.sleep(0.02)
+
+
+def await_writes(writers: list[Writer], count: int) -> None:
+    deadline = time.monotonic() + WAIT_S
+    wanted = {writer: len(writer.acknowledged) + count for writer in writers}
+    while any(len(writer.acknowledged) < number for writer, number in wanted.items()):
+        assert time.monotonic() < deadline, "the writers do not go on"
+        time.sleep(0.01)
+
+
+def texts_of(memory: Memory) -> Iterator[str]:
+    cursor = None
+    while True:
+        page = memory.list(limit=1_000, cursor=cursor)
+        yield from (fact.text for fact in page.items)
+        cursor = page.cursor
+        if cursor is None:
+            return
+
+
+@pytest.mark.parametrize("number", range(examples(1)))
+def test_a_primary_that_is_killed_loses_no_acknowledged_write_and_the_stores_go_on_by_themselves(
+    pair, tmp_path, number
+):
+    how = {"keystore": tmp_path / "keys", "clock": SystemClock()}
+    with Store.open(pair.address(), **how) as one, Store.open(pair.address(), timeout_s=29.5, **how) as other:
+        one.memory().remember("the first", id="first")
+        writers = [Writer((one, other)[name % 2].memory(), name) for name in range(WRITERS)]
+        for writer in writers:
+            writer.start()
+        await_writes(writers, BEFORE)
+        pair.primary.kill()
+        pair.standby.execute("SELECT pg_promote()")
+        await_writes(writers, AFTER)
+        for writer in writers:
+            writer.stops = True
+        for writer in writers:
+            writer.join(WAIT_S)
+        acknowledged = [id_ for writer in writers for id_ in writer.acknowledged]
+        for store in (one, other):
+            texts = Counter(texts_of(store.memory()))
+            assert [id_ for id_ in acknowledged if texts[f"the fact {id_}"] != 1] == []
+            assert max(texts.values()) == 1
+            assert store.health().status == "ok"
+        assert len(acknowledged) >= WRITERS * (BEFORE + AFTER)
+        assert one.verify().ok
+        assert other.purge().pending is False
+        troubles = sum(writer.troubles for writer in writers)
+        sys.stdout.write(
+            f"{len(acknowledged)} acknowledged, none lost; {troubles} calls were refused meanwhile\n"
+        )
+
+
+def test_a_standby_answers_what_is_read_and_refuses_what_is_written(pair, tmp_path):
+    how = {"keystore": tmp_path / "keys"}
+    standbys = pair.standby.address(pair.database, ROLE)
+    with pytest.raises(Unavailable, match="may only be read"):
+        Store.open(f"{standbys}&target_session_attrs=read-write", **how)
+    with Store.open(pair.address(), **how) as store:
+        store.memory().remember("the kettle is blue", id="kettle")
+        while pair.primary.execute(
+            "SELECT pg_current_wal_flush_lsn() - replay_lsn FROM pg_stat_replication"
+        ) != [(0,)]:
+            time.sleep(0.02)
+        with Store.open(standbys, **how) as reading:
+            assert [hit.id for hit in reading.memory().recall("kettle")] == ["kettle"]
+            assert reading.verify().ok
+            for write in (
+                lambda: reading.memory().remember("no"),
+                lambda: reading.memory("somebody").remember("no"),
+                lambda: reading.memory().forget(ids=["kettle"]),
+                reading.purge,
+            ):
+                with pytest.raises(Unavailable, match="may only be read"):
+                    write()
+            health = reading.health()
+            assert (health.status, health.writable) == ("unavailable", False)
+            assert "may only be read" in health.message
+            pair.standby.execute("SELECT pg_promote()")
+            assert reading.health().status == "ok"
+            assert reading.memory().remember("it is the primary now").created
