@@ -3,6 +3,7 @@
     python -m bench.vectors                          25,000 and 100,000 vectors of 384 numbers
     python -m bench.vectors --full                   a million as well
     python -m bench.vectors --out bench/results/vectors.md
+    python -m bench.vectors --qualify                the partitioned index instead: see bench.vector_index
 
 Vectors lie around centres, fifty to a centre and as far from it as the centres are from the origin; a query is
 a stored vector moved as far again. The k is 20, and every one searches with one thread. "alone" is one search
@@ -32,6 +33,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from bench import vector_index
 from bench.machine import describe
 from bench.report import Report
 from perdure.vectors import coding
@@ -221,8 +223,11 @@ def main() -> None:
     )
     parser.add_argument("--rows", type=int, action="append", help="a size; may be given several times")
     parser.add_argument("--full", action="store_true", help="a million vectors as well")
+    parser.add_argument("--qualify", action="store_true", help="qualify the partitioned index, in JSON")
     parser.add_argument("--out", type=Path, help="also write the report to this file")
     told = parser.parse_args()
+    if told.qualify:
+        sys.exit(vector_index.qualify(told.out))
     report = Report()
     report.say("# Vectors\n")
     report.say(f"`python -m bench.vectors {' '.join(sys.argv[1:])}`\n")

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from effort import examples
 from perdure.vectors import coding
 from perdure.vectors.cosine import norms
 from perdure.vectors.exact import ExactIndex
@@ -181,7 +182,7 @@ cases = {
 
 
 @given(**cases)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(24), deadline=None)
 def test_a_search_is_every_row_scored_one_by_one_in_the_published_order(scan, seed, dimension, kind):
     case = changed_index(scan, seed, dimension, kind)
     query = case.query(kind)
@@ -190,7 +191,7 @@ def test_a_search_is_every_row_scored_one_by_one_in_the_published_order(scan, se
 
 
 @given(**cases, share=st.sampled_from([0.0, 0.02, 0.3, 0.9, 1.0]))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(24), deadline=None)
 def test_a_mask_and_a_list_of_rows_leave_the_best_of_what_they_allow(scan, seed, dimension, kind, share):
     case = changed_index(scan, seed, dimension, kind)
     stop = min(max(case.stored, default=0) + 2, 5000)
@@ -209,7 +210,7 @@ def test_a_mask_and_a_list_of_rows_leave_the_best_of_what_they_allow(scan, seed,
 
 
 @given(**cases)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(16), deadline=None)
 def test_scores_are_the_bits_of_the_search_whatever_else_is_asked_or_stored(scan, seed, dimension, kind):
     case = changed_index(scan, seed, dimension, kind)
     query = case.query(kind)
@@ -226,7 +227,7 @@ def test_scores_are_the_bits_of_the_search_whatever_else_is_asked_or_stored(scan
 
 
 @given(**cases)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(16), deadline=None)
 def test_scores_are_near_the_cosine_of_exact_arithmetic(scan, seed, dimension, kind):
     case = changed_index(scan, seed, dimension, kind)
     query = case.query(kind)
@@ -239,7 +240,7 @@ def test_scores_are_near_the_cosine_of_exact_arithmetic(scan, seed, dimension, k
 
 
 @given(**cases)
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(12), deadline=None)
 def test_what_is_stored_is_what_was_put(scan, seed, dimension, kind):
     case = changed_index(scan, seed, dimension, kind)
     assert case.index.count == len(case.stored)
@@ -267,7 +268,7 @@ def test_both_scans_answer_alike_over_several_blocks_of_wide_vectors(seed, kind)
 
 
 @given(**cases)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(24), deadline=None)
 def test_no_score_is_above_its_bound(scan, seed, dimension, kind):
     rng = np.random.default_rng(seed)
     count = 50
@@ -293,7 +294,7 @@ def test_no_score_is_above_its_bound(scan, seed, dimension, kind):
 
 
 @given(scan=cases["scan"], seed=cases["seed"], dimension=st.sampled_from([8, 17, 384]))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(12), deadline=None)
 def test_what_codes_leave_out_loses_no_row(scan, seed, dimension):
     matrix = aligned(np.random.default_rng(seed), 600, dimension)
     index = new_index(scan, dimension)
@@ -304,7 +305,7 @@ def test_what_codes_leave_out_loses_no_row(scan, seed, dimension):
 
 
 @given(**cases)
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(8), deadline=None)
 def test_loading_at_once_and_putting_one_by_one_are_the_same(scan, seed, dimension, kind):
     rng = np.random.default_rng(seed)
     count = 40

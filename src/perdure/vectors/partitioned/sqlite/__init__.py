@@ -1,0 +1,1 @@
+"""A vector index in a SQLite file, shared by processes."""
