@@ -1224,9 +1224,10 @@ static int read_buffer(PyObject *object, Py_buffer *buffer, Py_ssize_t size, con
 
 static int is_long_enough(const Py_buffer *buffer, uint32_t rows, const char *what)
 {
-    if (buffer->len / buffer->itemsize >= (Py_ssize_t)rows) return 1;
-    PyErr_Format(PyExc_ValueError, "%s has %zd entries, the index has %lld rows", what,
-                 buffer->len / buffer->itemsize, (long long)rows);
+    Py_ssize_t count = buffer->len / buffer->itemsize;
+    if (count >= (Py_ssize_t)rows) return 1;
+    PyErr_Format(PyExc_ValueError, "%s has %zd %s, the index has %lld %s", what, count,
+                 count == 1 ? "entry" : "entries", (long long)rows, rows == 1 ? "row" : "rows");
     return 0;
 }
 

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import math
 
+from perdure.base.text import shown_real
 from perdure.errors import InvalidRequest
 
 TF_MAX = 4095
@@ -45,9 +46,9 @@ class WorkExceeded(Exception):
 def check_parameters(k1: float, b: float) -> None:
     """Raise InvalidRequest unless k1 is from 0 to K1_MAX and b from 0 to 1."""
     if not 0 <= k1 <= K1_MAX:
-        raise InvalidRequest(f"k1 must be from 0 to {K1_MAX:g}, got {k1}", field="k1")
+        raise InvalidRequest(f"k1 must be from 0 to {K1_MAX:g}, got {shown_real(k1)}", field="k1")
     if not 0 <= b <= 1:
-        raise InvalidRequest(f"b must be from 0 to 1, got {b}", field="b")
+        raise InvalidRequest(f"b must be from 0 to 1, got {shown_real(b)}", field="b")
 
 
 def idf(document_count: int, document_frequency: int) -> float:

@@ -7,6 +7,7 @@ from typing import Any, Unpack
 import numpy as np
 import numpy.typing as npt
 
+from perdure.base.text import counted
 from perdure.lexical.postings import Rows
 from perdure.lexical.search_options import WORK_UNLIMITED, SearchOptions
 from perdure.lexical.snapshot import LIVE
@@ -50,7 +51,9 @@ def _buffer(values: Any, kinds: str, size: int, name: str, row_count: int) -> np
     if column.ndim != 1 or column.dtype.kind not in kinds or column.dtype.itemsize != size:
         raise TypeError(f"{name} must be a one-dimensional buffer of {size}-byte integers")
     if len(column) < row_count:
-        raise ValueError(f"{name} has {len(column)} entries, the index has {row_count} rows")
+        raise ValueError(
+            f"{name} has {counted(len(column), 'entry', 'entries')}, the index has {counted(row_count, 'row')}"
+        )
     return column
 
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import msgspec
 
+from perdure.model.event import EventReference
+
 CERTIFICATE_VERSION = 1
 Operation = Literal["forget", "erase", "purge"]
-StepName = Literal["zeroed", "scrubbed", "rewritten", "overwritten"]
+StepName = Literal["zeroed", "scrubbed", "rewritten", "overwritten", "replaced", "resealed", "destroyed"]
 OUTSIDE_REACH = (
     "answers and exports that were given out",
     "backups and copies of the store's files",
@@ -18,11 +20,34 @@ OUTSIDE_REACH = (
 )
 
 
+class Reach(NamedTuple):
+    """What erasures do in a log, and what lies outside of it; a log may say its own as its attribute `reach`."""
+
+    erased: tuple[StepName, ...]  # done once an erasure is committed
+    scrubbed: StepName  # what `Log.scrub` does
+    overwritten: StepName  # what a purge does last
+    outside: tuple[str, ...]
+    waits: str  # why the last step is not done, and what to do
+
+
+IN_FILES = Reach(
+    ("zeroed",),
+    "scrubbed",
+    "overwritten",
+    OUTSIDE_REACH,
+    "a reader keeps its last step; ask again when it has ended",
+)
+
+
 class Step(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One step of an erasure, in the order in which they are taken.
 
     `zeroed`: the records' bytes, in place. `scrubbed`: the write-ahead log and the caches. `rewritten`: the
     store without what was forgotten. `overwritten`: the files that the rewriting replaced.
+
+    In a database: `replaced`: the records' rows, by empty ones. `resealed`: the records that shared data keys with them, under
+    fresh ones. `destroyed`: the data keys of before, as every holder of them confirmed. Where nothing is sealed,
+    `scrubbed` and `overwritten` are what nobody can confirm, of its rows' old versions, write-ahead log and replicas.
     """
 
     name: StepName
@@ -53,3 +78,4 @@ class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ]  # every copy that was noted and may hold the facts; () where there were none
     outside: tuple[str, ...] = OUTSIDE_REACH
     seal: str = ""
+    event: EventReference | None = None  # the last of the audit's that tell of it

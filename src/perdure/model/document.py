@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from perdure.base.text import counted
 from perdure.model.certificate import Certificate
 
 
@@ -21,7 +22,7 @@ class Document(msgspec.Struct, frozen=True):
     version: int
 
     def __repr__(self) -> str:
-        return f"<Document version {self.version}, {len(self.text)} characters>"
+        return f"<Document version {self.version}, {counted(len(self.text), 'character')}>"
 
 
 class DocumentHit(msgspec.Struct, frozen=True):
@@ -34,7 +35,7 @@ class DocumentHit(msgspec.Struct, frozen=True):
     score: float
 
     def __repr__(self) -> str:
-        return f"<DocumentHit score {self.score}, unit {self.unit}, {len(self.text)} characters>"
+        return f"<DocumentHit score {self.score}, unit {self.unit}, {counted(len(self.text), 'character')}>"
 
 
 class Put(msgspec.Struct, frozen=True):

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from perdure.base.text import counted
 from perdure.model.status import Status
 
 FactKind = Literal["episodic", "semantic", "procedural", "working"]
@@ -91,4 +92,4 @@ class Fact(msgspec.Struct, frozen=True):
 
     def __repr__(self) -> str:
         # People's text does not belong in logs and tracebacks.
-        return f"<Fact {self.status.value}, {len(self.text)} characters, recorded {self.ingest_time.isoformat()}>"
+        return f"<Fact {self.status.value}, {counted(len(self.text), 'character')}, recorded {self.ingest_time.isoformat()}>"

@@ -7,8 +7,10 @@ from typing import Literal
 
 import msgspec
 
+from perdure.base.text import counted
 from perdure.model.fact import Fact, Source
 from perdure.model.namespace import Namespace
+from perdure.model.node import NodeReference
 from perdure.model.status import Status
 
 Reason = Literal[
@@ -70,7 +72,7 @@ class Marking(msgspec.Struct, frozen=True):
         return ()
 
     def __repr__(self) -> str:
-        return f"<Marking of {len(self.text)} characters>"
+        return f"<Marking of {counted(len(self.text), 'character')}>"
 
 
 class Explanation(msgspec.Struct, frozen=True):
@@ -83,7 +85,8 @@ class Explanation(msgspec.Struct, frozen=True):
     was not ranked; `lexical_score` (and `semantic_score`, the cosine, where the query and the fact have a vector)
     are computed for the fact alone in every case. `marks` are the places of the matched words in the text that
     the hit shows: (start, end) in code points, ascending. `neighbours`, `actor` and `period` are what a recall
-    with `context` went by; `period` is in ISO 8601, `--05` being every May.
+    with `context` went by; `period` is in ISO 8601, `--05` being every May. `node` is what a governed fact stands
+    for: the node, its revision, and the evidence with its quotes; None for every other fact.
     """
 
     id: str
@@ -115,6 +118,7 @@ class Explanation(msgspec.Struct, frozen=True):
     period: str | None = None
     uses: int = 0
     last_used_at: datetime | None = None
+    node: NodeReference | None = None
 
     @property
     def marks(self) -> tuple[tuple[int, int], ...]:
@@ -144,4 +148,4 @@ class Hit(msgspec.Struct, frozen=True):
         return self.fact.text
 
     def __repr__(self) -> str:
-        return f"<Hit score {self.score}, {self.status.value}, {len(self.fact.text)} characters>"
+        return f"<Hit score {self.score}, {self.status.value}, {counted(len(self.fact.text), 'character')}>"

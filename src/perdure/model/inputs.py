@@ -8,6 +8,7 @@ from typing import Any, TypedDict
 import msgspec
 
 from perdure.base.instants import Instant
+from perdure.base.text import counted
 from perdure.model.context import Context
 from perdure.model.fact import Source
 
@@ -52,7 +53,7 @@ class NewFact(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     embedding: Sequence[float] | None = None
 
     def __repr__(self) -> str:
-        return f"<NewFact {len(self.text) if isinstance(self.text, str) else 0} characters>"
+        return f"<NewFact {counted(len(self.text) if isinstance(self.text, str) else 0, 'character')}>"
 
 
 class RecallOptions(TypedDict, total=False):

@@ -9,6 +9,9 @@ from perdure.base.ids import refuse_control
 from perdure.errors import InvalidRequest
 
 NAME_BYTES_MAX = 256
+CONVERSATION_SUFFIX, SESSIONS_SUFFIX = "#conversation", "#sessions"
+BESIDE = (CONVERSATION_SUFFIX, SESSIONS_SUFFIX)
+"""What the scopes end in that are kept beside a scope and erased with it: its conversations and its sessions."""
 
 
 class Namespace(msgspec.Struct, frozen=True):

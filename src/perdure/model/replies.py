@@ -7,6 +7,7 @@ from typing import Any, Generic, Literal, TypeVar
 
 import msgspec
 
+from perdure.base.text import counted
 from perdure.model.certificate import Certificate
 from perdure.model.namespace import Namespace
 from perdure.model.status import Status
@@ -138,7 +139,7 @@ class Merged(msgspec.Struct, frozen=True):
     metadata: dict[str, Any]
 
     def __repr__(self) -> str:
-        return f"<Merged {len(self.merged)} facts, dry_run {self.dry_run}>"
+        return f"<Merged {counted(len(self.merged), 'fact')}, dry_run {self.dry_run}>"
 
 
 class Page(msgspec.Struct, Generic[T], frozen=True):

@@ -26,6 +26,8 @@ class StoreCounters(msgspec.Struct, frozen=True):
 
     `hits` counts the questions that found a space's facts in memory, `misses` how often they were read from the
     store; `commits` and `commit_seconds` are of writes: the seconds are those of making them durable, so of the disk.
+    `folds` counts the snapshots that were kept in the background, of a store in a database, and `fold_failures` those that
+    could not be.
     """
 
     spaces_loaded: int
@@ -34,6 +36,8 @@ class StoreCounters(msgspec.Struct, frozen=True):
     misses: int
     commits: int
     commit_seconds: float
+    folds: int = 0
+    fold_failures: int = 0
 
 
 class Health(msgspec.Struct, frozen=True):
@@ -66,6 +70,19 @@ class Problem(msgspec.Struct, frozen=True):
     reason: str
 
 
+class Copied(msgspec.Struct, frozen=True):
+    """What a copy of a store holds, at the moment at which it and its source were equal.
+
+    `written` counts the records that this call wrote, those of the audit too; 0 where nothing was missing.
+    """
+
+    spaces: int
+    records: int
+    erased: int  # of the records, those whose places alone were copied
+    written: int
+    verified: bool  # the copy was read whole, and held together
+
+
 class Imported(msgspec.Struct, frozen=True):
     """What an import did, or, in a dry run, would do.
 
@@ -83,3 +100,16 @@ class Imported(msgspec.Struct, frozen=True):
     problems: tuple[Problem, ...]
     foreign_receipts: int = 0
     dry_run: bool = False
+
+
+class DeletedTenant(msgspec.Struct, frozen=True):
+    """What was deleted with a tenant. `pending`: what was stored may still be opened by somebody.
+
+    That is a holder of keys who has not confirmed that they are gone: delete it again to ask again. Of a tenant that was
+    not encrypted it stays so, since the database's logs, replicas and backups are out of reach.
+    """
+
+    tenant: str
+    spaces: int
+    records: int  # erased ones included
+    pending: bool

@@ -12,6 +12,7 @@ from perdure.space.state import SpaceState
 
 ID = b"block id"  # domains of the digests
 TEXT = b"block text"
+FIELDS = ("id", "text")
 
 
 def id_block(state: SpaceState, id_: str) -> bytes:
@@ -34,16 +35,22 @@ def text_blocks(state: SpaceState, text: str) -> list[bytes]:
     return _digests(state, TEXT, folded(text))
 
 
-def refuse_blocked(draft: Draft, id_: str, text: str) -> None:
-    """Raise Blocked when the id or the text was forgotten with block=True."""
+def refuse_blocked(draft: Draft, id_: str, text: str, fields: tuple[str, str] = FIELDS) -> None:
+    """Raise Blocked when the id or the text was forgotten with block=True; `fields` are what they are called."""
     if draft.state.blocked:
-        refuse_among(_keys(draft.state), draft.is_blocked, id_, text)
+        refuse_among(_keys(draft.state), draft.is_blocked, id_, text, fields)
 
 
-def refuse_among(keys: Iterable[bytes], is_blocked: Callable[[bytes], bool], id_: str, text: str) -> None:
+def refuse_among(
+    keys: Iterable[bytes],
+    is_blocked: Callable[[bytes], bool],
+    id_: str,
+    text: str,
+    fields: tuple[str, str] = FIELDS,
+) -> None:
     """Raise Blocked when the id or the text, keyed with one of the keys, is among the blocked."""
     told = list(keys)
-    for domain, value, what in ((ID, id_, "id"), (TEXT, folded(text), "text")):
+    for domain, value, what in ((ID, id_, fields[0]), (TEXT, folded(text), fields[1])):
         if any(map(is_blocked, _keyed(told, domain, value))):
             raise Blocked(
                 f"the {what} was forgotten with block=True and is not stored again; unblock it first",

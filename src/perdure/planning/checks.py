@@ -11,7 +11,8 @@ import msgspec
 import numpy as np
 
 from perdure.base.canonical import checked_json, checked_text
-from perdure.base.text import shown_choice, shown_number
+from perdure.base.instants import to_iso
+from perdure.base.text import counted, shown_choice, shown_number, shown_real
 from perdure.contract import limits
 from perdure.errors import InvalidRequest
 from perdure.lexical.profile import count_words, is_blank
@@ -61,7 +62,8 @@ def checked_names(values: Iterable[str] | None, field: str, at_most: int) -> tup
     """Return the names sorted and without repeats; None and empty are the same."""
     if values is None:
         return ()
-    names = tuple(sorted({checked_name(value, field) for value in members_of(values, field, "texts")}))
+    told = enumerate(members_of(values, field, "texts"))
+    names = tuple(sorted({checked_name(value, f"{field}[{place}]") for place, value in told}))
     if len(names) > at_most:
         raise InvalidRequest(f"{field} has {len(names)} members; at most {at_most} are allowed", field=field)
     return names
@@ -107,7 +109,7 @@ def checked_importance(value: float | None) -> float | None:
     # An integer may be too large for a float, so the range is checked first; NaN is in no range.
     if not 0 <= value <= 1:
         raise InvalidRequest(
-            f"importance must be a number from 0 to 1, got {shown_number(value)}", field="importance"
+            f"importance must be a number from 0 to 1, got {shown_real(value)}", field="importance"
         )
     return float(value)
 
@@ -129,7 +131,8 @@ def checked_flag(value: bool | None, field: str) -> bool:
 def checked_count(value: int, field: str, low: int, high: int) -> int:
     """Return a plain integer within low..high; booleans and fractions are refused, nothing is capped."""
     if isinstance(value, bool) or not isinstance(value, int):
-        raise InvalidRequest(f"{field} must be an integer, got {type(value).__name__}", field=field)
+        got = shown_number(value) if isinstance(value, float) else type(value).__name__
+        raise InvalidRequest(f"{field} must be a whole number, got {got}", field=field)
     value = int.__int__(value)
     if not low <= value <= high:
         raise InvalidRequest(f"{field} must be {low} to {high}, got {shown_number(value)}", field=field)
@@ -151,7 +154,7 @@ def refuse_empty_interval(valid_from: int, valid_to: int) -> None:
     """Raise InvalidRequest unless valid_from lies before valid_to."""
     if valid_to <= valid_from:
         raise InvalidRequest(
-            f"valid_to ({valid_to}) must lie after valid_from ({valid_from}); valid_to is exclusive",
+            f"valid_to ({to_iso(valid_to)}) must lie after valid_from ({to_iso(valid_from)}); valid_to is exclusive",
             field="valid_to",
         )
 
@@ -256,11 +259,13 @@ def checked_embedding(value: Any, field: str, dimension: int | None = None) -> b
         raise InvalidRequest(f"{field} must be a flat list of numbers", field=field)
     if not 1 <= len(numbers) <= limits.DIMENSION_MAX:
         raise InvalidRequest(
-            f"{field} has {len(numbers)} numbers; 1 to {limits.DIMENSION_MAX} are allowed", field=field
+            f"{field} has {counted(len(numbers), 'number')}; 1 to {limits.DIMENSION_MAX} are allowed",
+            field=field,
         )
     if dimension is not None and len(numbers) != dimension:
         raise InvalidRequest(
-            f"{field} has {len(numbers)} dimensions, embeddingDimension is {dimension}", field=field
+            f"{field} has {counted(len(numbers), 'dimension')}, embeddingDimension is {dimension}",
+            field=field,
         )
     with np.errstate(over="ignore"):  # what does not fit is infinite then, and refused
         told = numbers.astype("<f4")
@@ -272,7 +277,7 @@ def checked_vector_bytes(data: bytes, field: str) -> bytes:
     """Return float32 bytes if they are a vector: 1 to 4,096 finite numbers, not all 0."""
     if len(data) % 4 or not 4 <= len(data) <= 4 * limits.DIMENSION_MAX:
         raise InvalidRequest(
-            f"{field} must be 1 to {limits.DIMENSION_MAX} numbers of 4 bytes, got {len(data)} bytes",
+            f"{field} must be 1 to {limits.DIMENSION_MAX} numbers of 4 bytes, got {counted(len(data), 'byte')}",
             field=field,
         )
     numbers = np.frombuffer(data, dtype="<f4")
@@ -293,7 +298,7 @@ def checked_model(value: str) -> str:
 def wrong_units(given: int, units: int) -> InvalidRequest:
     """Return the error for a list of vectors that does not fit a document's units."""
     return InvalidRequest(
-        f"embedding has {given} vectors, but the text is cut into {units} units: give one for each",
+        f"embedding has {counted(given, 'vector')}, but the text is cut into {counted(units, 'unit')}: give one for each",
         field="embedding",
     )
 
@@ -304,7 +309,7 @@ def checked_real(value: Any, field: str, at_least: float = 0.0, at_most: float =
     value = plain_number(value) if number else value
     # Compared, not converted to a float: an integer may be too large for a float. NaN is in no range.
     if not number or not at_least <= value <= min(at_most, sys.float_info.max):
-        shown = shown_number(value) if number else type(value).__name__
+        shown = shown_real(value) if number else type(value).__name__
         limit = "" if at_most == math.inf else f" and at most {at_most:g}"
         raise InvalidRequest(
             f"{field} must be a finite number of at least {at_least:g}{limit}, got {shown}", field=field

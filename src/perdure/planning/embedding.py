@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from perdure.base.text import counted
 from perdure.embedders.protocol import Embedder, checked_vectors
 from perdure.planning import checks
 from perdure.space.state import TOLD
@@ -80,7 +81,7 @@ class Embedding:
                 model=embedder.model,
             )
         except Exception as error:  # noqa: BLE001 - an embedder of anybody's: what is told must not be lost with it
-            what = "1 text" if len(texts) == 1 else f"{len(texts)} texts"
+            what = "1 text" if len(texts) == 1 else f"{counted(len(texts), 'text')}"
             log.warning("the embedder failed for %s: %s", what, type(error).__name__)
             return [Vectors((), embedder.model, FAILED)] * len(texts)
         return [Vectors((row.astype("<f4").tobytes(),) if row.any() else (), embedder.model) for row in found]

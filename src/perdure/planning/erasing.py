@@ -5,14 +5,34 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from perdure.base.acting import current_actor
 from perdure.errors import Busy, Conflict
 from perdure.log.protocol import Batch, Head, Log
-from perdure.log.records import FactRecord, GoneRecord, SpaceRecord, decode, encode
-from perdure.model.namespace import CONFIGURATION, Namespace
+from perdure.log.records import (
+    ByRecord,
+    ConversationRecord,
+    FactRecord,
+    GoneRecord,
+    NodeRecord,
+    SpaceRecord,
+    TurnRecord,
+    decode,
+    encode,
+)
+from perdure.model.conversation_forms import turn_uri
+from perdure.model.namespace import BESIDE, CONFIGURATION, Namespace
 from perdure.planning.certificates import Removed
 from perdure.space.purging import between_purges
 
 ATTEMPTS = 16
+
+
+class ErasedSpaces(NamedTuple):
+    """What went with spaces that were erased: their names, sorted, and the uris of the turns of each."""
+
+    removed: Removed
+    names: tuple[Namespace, ...]
+    turns: dict[Namespace, frozenset[str]]
 
 
 class NamedSpace(NamedTuple):
@@ -64,52 +84,66 @@ def survey_spaces(log: Log, principal: str, scope: str | None) -> tuple[Removed,
     return between_purges(log, survey)
 
 
-def _survey_space(log: Log, space: NamedSpace, removed: Removed) -> Head:
-    """Note all that the space holds as removed; return the head at which it holds that."""
+def _survey_space(log: Log, space: NamedSpace, removed: Removed, turns: set[str] | None = None) -> Head:
+    """Note all that the space holds as removed, and the uris of its turns; return the head at which it holds that."""
     head = log.head(space.number)
+    versions: dict[int, tuple[str, str]] = {}
     removed.spaces += 1
     removed.records += head.seq - head.erasures
     for seq, data in log.read(space.number, 0, head.seq):
         record = None if data is None else decode(data, space=space.number, seq=seq)
         if isinstance(record, FactRecord):
             removed.add(space.namespace, record)
+        elif isinstance(record, NodeRecord):
+            removed.add_revision(space.namespace, record)
+        elif isinstance(record, TurnRecord):
+            removed.add_turn(space.namespace, record)
+            if turns is not None and record.conversation in versions:
+                turns.add(turn_uri(*versions[record.conversation], record.source_id))
+        elif isinstance(record, ConversationRecord):
+            versions[record.number] = record.session, record.version
     return head
 
 
-def erase_spaces(
-    log: Log, principal: str, scope: str | None, now: int
-) -> tuple[Removed, tuple[Namespace, ...]]:
-    """Erase the spaces of a principal, or the one of a scope, each in one transaction of its own.
+def erase_spaces(log: Log, principal: str, scope: str | None, now: int) -> ErasedSpaces:
+    """Erase the spaces of a principal, or those of one scope, each in one transaction of its own.
 
-    Called again after a crash it erases those that are left. Waits for the writer's turn. Returns what went,
-    and the names, sorted.
+    Called again after a crash it erases those that are left. Waits for the writer's turn.
     """
-    removed, names = Removed(log.secret), set[Namespace]()
+    removed, turns = Removed(log.secret), dict[Namespace, frozenset[str]]()
     for _ in range(ATTEMPTS):
         try:
             with log.writer():
                 for space in matching(log, principal, scope):
-                    _erase_space(log, space, removed, now)
-                    names.add(space.namespace)
+                    turns[space.namespace] = _erase_space(log, space, removed, now)
         except Conflict:  # of a log whose turn does not reach other processes
             continue
-        return removed, _sorted(names)
+        return ErasedSpaces(removed, _sorted(turns), turns)
     raise Busy(f"other writers were faster {ATTEMPTS} times in a row; retry")
 
 
-def _erase_space(log: Log, space: NamedSpace, removed: Removed, now: int) -> None:
+def _erase_space(log: Log, space: NamedSpace, removed: Removed, now: int) -> frozenset[str]:
+    """Erase a space; return the uris of its turns."""
     found = Removed(log.secret)
-    head = _survey_space(log, space, found)
-    log.append(space.number, head, Batch([encode(GoneRecord(now))], range(1, head.seq + 1)))
+    turns = set[str]()
+    head = _survey_space(log, space, found, turns)
+    actor = current_actor()
+    records = [encode(GoneRecord(now))] + ([] if actor is None else [encode(ByRecord(actor, 1))])
+    log.append(space.number, head, Batch(records, range(1, head.seq + 1)))
     removed.absorb(found)
+    return frozenset(turns)
 
 
 def matching(log: Log, principal: str, scope: str | None) -> list[NamedSpace]:
-    """Return the spaces of a principal, all of them where no scope is given; names are compared exactly."""
+    """Return the spaces of a principal, all of them where no scope is given; names are compared exactly.
+
+    To a scope belongs what is kept beside it: its conversations and its sessions.
+    """
+    scopes = None if scope is None else {scope, *(scope + suffix for suffix in BESIDE)}
     return [
         space
         for space in named_spaces(log)
-        if space.namespace.principal == principal and scope in (None, space.namespace.scope)
+        if space.namespace.principal == principal and (scopes is None or space.namespace.scope in scopes)
     ]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from perdure.base.text import counted
 from perdure.errors import InvalidRequest
 from perdure.log.records import VectorRecord
 from perdure.space.draft import Draft
@@ -39,7 +40,7 @@ def check_fits(draft: Draft, data: bytes, model: str) -> None:
     dimension = len(data) // VECTOR_ITEM
     if draft.dimension not in (0, dimension):
         raise InvalidRequest(
-            f"embedding has {dimension} dimensions, but the vectors of this memory have {draft.dimension}; give one "
+            f"embedding has {counted(dimension, 'dimension')}, but the vectors of this memory have {draft.dimension}; give one "
             f"of that length, or {_remedy(draft)}",
             field="embedding",
         )

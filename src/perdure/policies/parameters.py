@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from perdure.base.canonical import SAFE_INTEGER
+from perdure.base.text import counted
 from perdure.errors import InvalidRequest
 
 _SHOWN_CHARACTERS_MAX = 64  # a wrong name is shown, a pasted page is not
@@ -58,9 +59,8 @@ class Real:
             raise InvalidRequest(f"{field} must be a number, got {type(value).__name__}", field=field)
         inside = self.least <= value <= self.most and not (self.above and value == self.least)
         if not inside:
-            raise InvalidRequest(
-                f"{field} must be a finite number {self._range()}, got {_shown_number(value)}", field=field
-            )
+            shown = _shown_number(value).removesuffix(".0")  # 7 may have been read as a float in between
+            raise InvalidRequest(f"{field} must be a finite number {self._range()}, got {shown}", field=field)
         # Adding 0.0 turns -0.0, which is in range and prints differently, into 0.0.
         return float(value) + 0.0
 
@@ -100,6 +100,21 @@ class OneOf:
         )
 
 
+@dataclass(frozen=True)
+class SomeOf:
+    """At least one of a few names, compared exactly; kept as a tuple without repetitions, in the order of the names."""
+
+    names: tuple[str, ...]
+
+    def checked(self, value: Any, *, field: str) -> tuple[str, ...]:
+        if isinstance(value, str) or not isinstance(value, list | tuple | set | frozenset):
+            raise InvalidRequest(f"{field} must be a list of names, got {type(value).__name__}", field=field)
+        told = {OneOf(self.names).checked(one, field=field) for one in value}
+        if not told:
+            raise InvalidRequest(f"{field} is empty; name at least one of {listed(self.names)}", field=field)
+        return tuple(name for name in self.names if name in told)
+
+
 def set_checked(owner: object, parameters: Mapping[str, Parameter]) -> None:
     """Replace the parameters of a frozen value under construction by their checked forms."""
     for name, parameter in parameters.items():
@@ -115,7 +130,9 @@ def shown_name(name: str) -> str:
     """Return a name as a message shows it: quoted, escaped, its end cut off when it is long."""
     if len(name) <= _SHOWN_CHARACTERS_MAX:
         return ascii(name)
-    return f"{name[:_SHOWN_CHARACTERS_MAX]!a} and {len(name) - _SHOWN_CHARACTERS_MAX} more characters"
+    return (
+        f"{name[:_SHOWN_CHARACTERS_MAX]!a} and {counted(len(name) - _SHOWN_CHARACTERS_MAX, 'more character')}"
+    )
 
 
 def _shown_number(value: float) -> str:

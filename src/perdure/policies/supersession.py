@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from perdure.base.text import counted
 from perdure.errors import InvalidRequest
 
 
@@ -149,7 +150,7 @@ def checked_decision(decision: SupersessionDecision, slot: Slot) -> Supersession
     strangers = sum(not slot.holds(fact) for fact in named)
     if strangers:
         raise InvalidRequest(
-            f"the supersession policy named {strangers} facts that its slot did not give; link facts of other "
+            f"the supersession policy named {counted(strangers, 'fact')} that its slot did not give; link facts of other "
             "subjects by `supersedes` in remember",
             field="supersession",
         )

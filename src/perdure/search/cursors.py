@@ -13,6 +13,7 @@ from perdure.space.state import SpaceState
 
 _MAC_BYTES = 16
 _BLOCK_BYTES = 64
+_MARK_BYTES = 8  # of a record's checksum
 
 NO_NUMBER = 0
 
@@ -35,12 +36,37 @@ class CursorCodec:
     def __init__(self, secret: bytes, namespace: bytes, state: SpaceState, bound: bytes) -> None:
         self._key, self._epoch, self._number = secret, state.head.epoch, state.number
         self._context = namespace + b"\0" + bound
+        self._checks = state.checks
 
     def encode(self, position: int, key: Key = None) -> str:
         """Return the cursor of an item: its number, and the key that it was sorted by."""
         body = msgspec.msgpack.encode((self._epoch, position, key, self._number))
         mac = self._mac(body)
         return base64.urlsafe_b64encode(mac + self._sealed(mac, body)).decode().rstrip("=")
+
+    def encode_record(self, seq: int) -> str:
+        """Return the cursor of a record of the log, 0 for none, that knows the record again."""
+        return self.encode(seq, self._mark(seq))
+
+    def decode_record(self, cursor: str, *, field: str = "cursor") -> int:
+        """Return the record's seq.
+
+        Raises as `decode_keyed`, Conflict also where another record is there: the log was put back to an earlier moment
+        and went on another way. A record that was erased since is not looked at.
+        """
+        seq, mark = self.decode_keyed(cursor, field=field)
+        if seq > len(self._checks) or (mark is not None and self._mark(seq) not in (None, mark)):
+            raise Conflict(
+                "what this cursor stood at is no more: the store was put back to an earlier moment since it was given; "
+                "start over",
+                kind="epoch",
+            )
+        return seq
+
+    def _mark(self, seq: int) -> int | None:
+        return next(
+            (int.from_bytes(check[:_MARK_BYTES], "little") for _, check in self._checks.live([seq])), None
+        )
 
     def decode(self, cursor: str, *, field: str = "cursor") -> int:
         """Return the position; raises as `decode_keyed`."""

@@ -142,6 +142,8 @@ def numbers_in(state: SpaceState, scope: Scope, secret: bytes) -> BitMap:
         found.append(numbers_matching(state, scope.filter, secret))
     if scope.pinned is not None:
         found.append(state.pinned if scope.pinned else BitMap(state.numbers()) - state.pinned)
+    if scope.plain:
+        found.append(BitMap(state.numbers()) - state.governed)
     numbers = BitMap.intersection(*found) if len(found) > 1 else found[0].copy()
     return numbers - state.hidden
 

@@ -14,12 +14,14 @@ from perdure.errors import QueryLimit
 from perdure.lexical.marking import TextMarking
 from perdure.log.records import FactRecord
 from perdure.model.hit import ChainLink, Explanation, Neighbour, Part, Reason
+from perdure.model.node import NodeReference
 from perdure.model.status import Status
 from perdure.policies.scoring import sum_of
 from perdure.search.context import PERIOD_TAIL_DAYS, Neighbours, distances, named_actor, told_times
 from perdure.search.eligibility import eligibility, is_filtered
 from perdure.search.flags import flags_of
-from perdure.search.hydration import View, source_of
+from perdure.search.governed import find_node_reference
+from perdure.search.hydration import View, find_source
 from perdure.search.periods import named_periods, within
 from perdure.search.pipeline import Ranked
 from perdure.search.query import Question
@@ -198,13 +200,17 @@ class Explainer:
             within_validity(start, end, question.as_of),
             filtered,
             () if status is None else self._chain(number, record, status),
-            None if record.source is None else source_of(record.source),
+            find_source(self._view.state, self._view.reader, record),
             self._marking(record, row),
             self._neighbours(number) if around else (),
             self._actor if around and number in state.actors.get(self._actor or "", ()) else None,
             self._period(number) if around else None,
             *self._uses(number),
+            self._node(number),
         )
+
+    def _node(self, number: int) -> NodeReference | None:
+        return find_node_reference(self._view.state, self._view.reader, number)
 
     def _uses(self, number: int) -> tuple[int, datetime | None]:
         count, last = self._view.state.uses.get(number, (0, BEGINNING))
@@ -242,12 +248,13 @@ class Explainer:
             True,
             (),
             (ChainLink(record.id, record.text, "self", False, at, Status.CURRENT),),
-            None if record.source is None else source_of(record.source),
+            find_source(self._view.state, self._view.reader, record),
             self._marking(record, row),
             (),
             None,
             None,
             *self._uses(record.number),
+            self._node(record.number),
         )
 
     def _look_up(self, rows: Sequence[int]) -> None:

@@ -10,28 +10,56 @@ import msgspec
 
 from perdure.base.canonical import decode_json
 from perdure.base.instants import to_datetime
+from perdure.contract.wire import fact_json
 from perdure.log.records import FactRecord, SourceFields
 from perdure.model.fact import EMPTY, End, Fact, Merges, Source
 from perdure.model.status import Status
+from perdure.search.governed import quoted_sources
 from perdure.search.standing import is_known, status_of
 from perdure.space.facts import KEPT_CHARACTERS_MAX, FactReader
 from perdure.space.preparing import units_of
 from perdure.space.state import HIDDEN, LIVE, SpaceState, seen_metadata
 from perdure.temporal.status import status_at
 
-Dressed = tuple[tuple[Any, ...], bytes | None, tuple[Any, ...], Fact | None, Merges | None]
-"""A fact's fields before the metadata, the metadata as JSON, the fields after it but the status, the whole fact
-with status CURRENT where it has no metadata, and what was merged into it.
-
-Metadata is decoded for every reader anew, since a caller may change what it got; a fact without any is one
-object for all readers.
-"""
+JSON_BYTES_MAX = 1_024  # of a fact that is kept as JSON too: 8 MB a space at most
 
 
-def _built(dressed: Dressed, status: Status) -> Fact:
-    before, metadata, after, _, merged = dressed
-    found = EMPTY if metadata is None else decode_json(metadata)
-    return Fact(*before, found, *after, status, merged)  # type: ignore[call-arg]  # two runs of fields
+class Dressed:
+    """A fact but for its status: what is kept of it for the readers to come, until anything about it changes.
+
+    Metadata is decoded for every reader anew, since a caller may change what it got; a fact without any is one
+    object for all readers.
+    """
+
+    __slots__ = ("after", "before", "current", "is_constant", "json", "merged", "metadata")
+
+    def __init__(
+        self, before: tuple[Any, ...], metadata: bytes | None, after: tuple[Any, ...], merged: Merges | None
+    ) -> None:
+        """Take the fields before the metadata, it as JSON, the fields after it but the status, and what was merged."""
+        self.before, self.metadata, self.after, self.merged = before, metadata, after, merged
+        self.current = None if metadata is not None else self.built(Status.CURRENT)
+        self.is_constant = False  # whether its status is CURRENT at every instant
+        self.json: dict[Status, bytes] = {}
+
+    def built(self, status: Status) -> Fact:
+        found = EMPTY if self.metadata is None else decode_json(self.metadata)
+        return Fact(*self.before, found, *self.after, status, self.merged)  # type: ignore[call-arg]  # two runs of fields
+
+    def worn(self, status: Status) -> Fact:
+        """Return the fact with this status."""
+        if status is Status.CURRENT and self.current is not None:
+            return self.current
+        return self.built(status)
+
+    def told(self, status: Status) -> bytes:
+        """Return the fact with this status as JSON."""
+        found = self.json.get(status)
+        if found is None:
+            found = fact_json(self.worn(status))
+            if len(found) <= JSON_BYTES_MAX:
+                self.json[status] = found
+        return found
 
 
 class View:
@@ -42,31 +70,36 @@ class View:
 
     def facts(self, numbers: Sequence[int]) -> list[Fact]:
         """Return the facts of these numbers, in order."""
-        if self.known_at is not None:
-            return [
-                self._worn(dressed, number)
-                for number, dressed in zip(numbers, self._dress(numbers), strict=True)
-            ]
-        kept = self.reader.dressed
-        try:
-            found = [kept[number] for number in numbers]
-        except KeyError:
-            found = self._dress_missing(numbers)
         return [
-            one if type(one) is Fact else self._worn(one, number)
-            for one, number in zip(found, numbers, strict=True)
+            one.worn(self._status(one, number))
+            for one, number in zip(self._find(numbers), numbers, strict=True)
         ]
 
-    def _dress_missing(self, numbers: Sequence[int]) -> list[Dressed | Fact]:
+    def facts_as_json(self, numbers: Sequence[int]) -> list[tuple[bytes, Status]]:
+        """Return the facts of these numbers as on the wire, each with its status, in order."""
+        found: list[tuple[bytes, Status]] = []
+        for one, number in zip(self._find(numbers), numbers, strict=True):
+            status = self._status(one, number)
+            found.append((one.told(status), status))
+        return found
+
+    def _find(self, numbers: Sequence[int]) -> list[Dressed]:
+        if self.known_at is not None:
+            return self._dress(numbers)
         kept = self.reader.dressed
+        try:
+            return [kept[number] for number in numbers]
+        except KeyError:
+            return self._dress_missing(numbers)
+
+    def _dress_missing(self, numbers: Sequence[int]) -> list[Dressed]:
+        kept, state = self.reader.dressed, self.state
         missing = [number for number in numbers if number not in kept]
-        fresh: dict[int, Dressed | Fact] = {}
-        for number, dressed in zip(missing, self._dress(missing), strict=True):
-            current, state = dressed[3], self.state
-            constant = number not in state.timed and state.presence[number] == LIVE
-            fresh[number] = current if constant and current is not None else dressed
-            if len(dressed[0][1]) <= KEPT_CHARACTERS_MAX:
-                self.reader.keep_dressed(number, fresh[number])
+        fresh = dict(zip(missing, self._dress(missing), strict=True))
+        for number, dressed in fresh.items():
+            dressed.is_constant = number not in state.timed and state.presence[number] == LIVE
+            if len(dressed.before[1]) <= KEPT_CHARACTERS_MAX:
+                self.reader.keep_dressed(number, dressed)
         return [fresh.get(number) or kept[number] for number in numbers]
 
     def fact(self, number: int) -> Fact:
@@ -103,25 +136,26 @@ class View:
         neighbours = self._neighbours(numbers)
         records = self.reader.get_many(self.state, [*numbers, *neighbours])
         ids = {n: r.id for n, r in zip(neighbours, records[len(numbers) :], strict=True)}
-        return [self._dressed(number, record, ids) for number, record in zip(numbers, records, strict=False)]
+        told = quoted_sources(self.state, self.reader, records[: len(numbers)])
+        return [
+            self._dressed(number, record, ids, told.get(number, record.source))
+            for number, record in zip(numbers, records, strict=False)
+        ]
 
-    def _worn(self, dressed: Dressed, number: int) -> Fact:
-        """Return the fact with its status at this view's instants."""
+    def _status(self, dressed: Dressed, number: int) -> Status:
+        """Return the fact's status at this view's instants."""
+        if dressed.is_constant:
+            return Status.CURRENT
         state = self.state
         if self.known_at is not None or state.presence[number] == HIDDEN:
-            return _built(dressed, status_of(state, number, self.as_of, self.known_at))
-        at = self.as_of
-        start, end, superseded = (
-            state.valid_from[number],
-            state.valid_to[number],
-            state.superseded_from[number],
+            return status_of(state, number, self.as_of, self.known_at)
+        return status_at(
+            state.valid_from[number], state.valid_to[number], state.superseded_from[number], self.as_of
         )
-        status = status_at(start, end, superseded, at)
-        if status is Status.CURRENT and dressed[3] is not None:
-            return dressed[3]
-        return _built(dressed, status)
 
-    def _dressed(self, number: int, record: FactRecord, ids: dict[int, str]) -> Dressed:
+    def _dressed(
+        self, number: int, record: FactRecord, ids: dict[int, str], source: SourceFields | None
+    ) -> Dressed:
         state = self.state
         seen = state.annotations.get(number)
         told = record if seen is None else seen
@@ -146,17 +180,14 @@ class View:
             uses,
             _moment(last_used),
             state.presence[number] == HIDDEN,
-            None if record.source is None else source_of(record.source),
+            None if source is None else source_of(source),
             below,
             above,
         )
         merged = None
         if seen is not None and seen.merged is not None:
             merged = Merges(seen.merged.count, to_datetime(seen.merged.last_at))
-        dressed = (before, metadata, after, None, merged)
-        if metadata is not None:
-            return dressed
-        return (before, None, after, _built(dressed, Status.CURRENT), merged)
+        return Dressed(before, metadata, after, merged)
 
     def _ends(self, number: int) -> tuple[End, ...]:
         ends = self.state.ends.get(number)
@@ -177,6 +208,12 @@ class View:
 
 def _moment(millis: int | None) -> datetime | None:
     return None if millis is None else to_datetime(millis)
+
+
+def find_source(state: SpaceState, reader: FactReader, record: FactRecord) -> Source | None:
+    """Return a fact's source as readers see it, with the quote that its node has of it."""
+    fields = quoted_sources(state, reader, [record]).get(record.number, record.source)
+    return None if fields is None else source_of(fields)
 
 
 def source_of(fields: SourceFields) -> Source:

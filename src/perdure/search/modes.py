@@ -8,6 +8,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from perdure.base.haste import refuse_to_wait
 from perdure.base.text import shown_choice
 from perdure.embedders.cached import CachedEmbedder
 from perdure.embedders.protocol import Embedder
@@ -33,6 +34,11 @@ class Modes:
         # Of queries only: nothing here keeps what was made of a fact that may be forgotten.
         self._embedder = None if embedder is None else CachedEmbedder(embedder, QUERIES_KEPT)
         self._dimension = dimension
+
+    @property
+    def are_of_words(self) -> bool:
+        """Whether a question that says nothing of it is answered by words alone."""
+        return self._embedder is None
 
     def resolved(
         self, query: str, told: Mapping[str, Any]
@@ -67,6 +73,7 @@ class Modes:
                 f"mode is {wanted}, which needs a vector: give embedding, or configure an embedder",
                 field="mode",
             )
+        refuse_to_wait()
         name, found = self._embedder.model, self._embedder.embed_query(query)
         if not found.any():  # nothing of the query means anything to the model: words alone are left
             if wanted == "semantic":

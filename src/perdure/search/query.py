@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perdure.base.canonical import canonical_json
+from perdure.base.haste import refuse_to_wait
 from perdure.errors import QueryLimit
 from perdure.filters.grammar import Filter
 from perdure.model.context import Context
@@ -18,6 +19,7 @@ from perdure.search.fusion import Fusion
 
 History = Literal["current", "all", "historical"]
 Mode = Literal["lexical", "semantic", "hybrid"]
+HURRIED_ROWS = 1_000  # that a thread in a hurry looks at one by one, which takes it about a millisecond
 
 
 class Scope(msgspec.Struct, frozen=True):
@@ -29,6 +31,7 @@ class Scope(msgspec.Struct, frozen=True):
     kind: str | None = None
     filter: Filter | None = None
     pinned: bool | None = None
+    plain: bool = False  # nothing that a node or a turn is seen as
 
     @property
     def is_open(self) -> bool:
@@ -39,12 +42,14 @@ class Scope(msgspec.Struct, frozen=True):
             and self.kind is None
             and self.filter is None
             and self.pinned is None
+            and not self.plain
         )
 
     def key(self) -> bytes:
         """Return bytes that equal scopes share and no others."""
         filter_ = None if self.filter is None else self.filter.key().decode()
-        return canonical_json([self.subject, self.entity, list(self.tags), self.kind, filter_, self.pinned])
+        told = [self.subject, self.entity, list(self.tags), self.kind, filter_, self.pinned]
+        return canonical_json([*told, "plain"] if self.plain else told)
 
 
 OPEN = Scope()
@@ -64,6 +69,8 @@ class Budget(msgspec.Struct, frozen=True):
         """
         if units > self.work:
             raise QueryLimit("work", self.work, advice=advice)
+        if units > HURRIED_ROWS:
+            refuse_to_wait()
 
     def keep(self, size: int) -> None:
         """Raise QueryLimit when so many bytes of eligible ids are more than there may be."""

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from perdure.base.text import counted
 from perdure.errors import InvalidRequest, QueryLimit
 from perdure.search.eligibility import EVERYTHING, Eligibility
 from perdure.search.flags import flags_of
@@ -26,7 +27,7 @@ def check_vector(state: SpaceState, question: Question) -> None:
         told = "embedding has" if given else f"embedder is {question.model}, which gives"
         remedy = "give one of that length" if given else "configure one of that length"
         raise InvalidRequest(
-            f"{told} {len(question.vector)} dimensions, but the vectors of this memory have {state.dimension}: "
+            f"{told} {counted(len(question.vector), 'dimension')}, but the vectors of this memory have {state.dimension}: "
             f"{remedy}, or ask with mode lexical",
             field="embedding" if given else "embedder",
         )

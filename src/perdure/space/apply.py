@@ -15,17 +15,20 @@ from typing import Any
 import numpy as np
 from pyroaring import BitMap
 
+from perdure.base.text import counted
 from perdure.errors import Corrupt
 from perdure.log.records import (
     NO_FACT,
     AnnotationRecord,
     BlockRecord,
+    ByRecord,
     ConfigRecord,
     EndRecord,
     FactRecord,
     GoneRecord,
     HideRecord,
     LinkRecord,
+    QuoteRecord,
     ReceiptRecord,
     RemovalRecord,
     RestoreRecord,
@@ -34,8 +37,10 @@ from perdure.log.records import (
     UseRecord,
     VectorRecord,
 )
+from perdure.space.governed import HANDLERS as GOVERNED
 from perdure.space.idmap import use_hash
 from perdure.space.preparing import Prepared, link_of, metadata_pairs
+from perdure.space.quotes import apply_quote, lose_quotes
 from perdure.space.state import DEAD, HIDDEN, LIVE, NO_TIME, NOWHERE, VECTOR_ITEM, Receipt, SpaceState
 from perdure.temporal.columns import BEGINNING, FOREVER, RETRACTED
 from perdure.temporal.links import against_order, effective_time
@@ -100,6 +105,8 @@ def _apply_fact(state: SpaceState, item: Prepared, secret: bytes) -> None:
         state.effective_from[record.number] = record.effective_from
     if record.made_from:
         state.made_from[record.number] = record.made_from
+    if record.governed:
+        state.governed.add(record.number)
     if record.version:
         state.plain.add(record.number)
         state.versions[record.number] = record.version
@@ -328,6 +335,9 @@ def _apply_removal(state: SpaceState, item: Prepared, secret: bytes) -> None:
         if state.exists(number):
             _forget(state, number)
         state.owned.pop(number, None)
+    lose_quotes(state, record)
+    state.nodes.remove(record.nodes, record.step, record.blanked)
+    state.conversations.remove(record.turns)
     state.profile.forget_words()
 
 
@@ -353,6 +363,7 @@ def _forget(state: SpaceState, number: int) -> None:
     state.uses.pop(number, None)
     state.made_from.pop(number, None)
     state.uri_of.pop(number, None)
+    state.quote_seqs.pop(number, None)
     actor = state.actor_of.pop(number, None)
     _take_from(state.actors, () if actor is None else (actor,), number)
     for row in _rows(state, number):
@@ -366,6 +377,7 @@ def _forget(state: SpaceState, number: int) -> None:
     state.hidden.discard(number)
     state.plain.discard(number)
     state.timed.discard(number)
+    state.governed.discard(number)
     for older in state.links.drop_all_of(number):
         refresh_superseded(state, older)
 
@@ -422,7 +434,7 @@ def _apply_vector(state: SpaceState, item: Prepared, secret: bytes) -> None:
     dimension, rest = divmod(len(record.data), VECTOR_ITEM)
     if rest or not dimension or state.dimension not in (0, dimension):
         raise Corrupt(
-            f"record {item.seq} is a vector of {len(record.data)} bytes, unlike those before it: run a verify",
+            f"record {item.seq} is a vector of {counted(len(record.data), 'byte')}, unlike those before it: run a verify",
             seq=item.seq,
         )
     state.vector_seqs[row] = item.seq
@@ -458,8 +470,8 @@ def _apply_gone(state: SpaceState, item: Prepared, secret: bytes) -> None:
     state.gone = True
 
 
-def _apply_config(state: SpaceState, item: Prepared, secret: bytes) -> None:
-    """What a store is set to is nothing that a space knows."""
+def _pass_over(state: SpaceState, item: Prepared, secret: bytes) -> None:
+    """What a store is set to, and who wrote what, is nothing that a space knows."""
 
 
 _HANDLERS: dict[type, Callable[[SpaceState, Prepared, bytes], None]] = {
@@ -477,5 +489,8 @@ _HANDLERS: dict[type, Callable[[SpaceState, Prepared, bytes], None]] = {
     UnblockRecord: _apply_unblock,
     GoneRecord: _apply_gone,
     VectorRecord: _apply_vector,
-    ConfigRecord: _apply_config,
+    QuoteRecord: apply_quote,
+    ConfigRecord: _pass_over,
+    ByRecord: _pass_over,
+    **GOVERNED,
 }

@@ -25,6 +25,8 @@ _EQUAL = (
     "dimension",
     "blocked",
     "block_keys",
+    "nodes",
+    "conversations",
     *BITMAPS,
     *POSTINGS,
     *(name for name in PLAIN_MAPS if name != "owned"),

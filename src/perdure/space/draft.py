@@ -10,12 +10,13 @@ from array import array
 from bisect import bisect_left
 from collections.abc import Collection, Sequence
 from collections.abc import Set as AbstractSet
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from perdure.base.ids import keyed_hash
 from perdure.lexical.profile import Profile
+from perdure.log.protocol import Head
 from perdure.log.records import (
     AnnotationRecord,
     EndRecord,
@@ -29,6 +30,7 @@ from perdure.log.records import (
 from perdure.space.facts import FactReader
 from perdure.space.idmap import id_digest
 from perdure.space.preparing import retold_hash, units_of
+from perdure.space.quotes import apart
 from perdure.space.state import VECTOR_ITEM, Receipt, SpaceState, end_or_forever
 from perdure.temporal.columns import RETRACTED, begins_at
 from perdure.temporal.links import Link, LinkKind, against_order
@@ -53,6 +55,7 @@ class Base(Protocol):
     def ingest(self, number: int) -> int: ...
     def find_number(self, id_: str) -> int | None: ...
     def fact(self, number: int) -> FactRecord: ...
+    def records(self, seqs: Sequence[int]) -> list[Record]: ...
     def slot(self, subject: str) -> Sequence[int]: ...
     def receipt(self, key: bytes) -> Receipt | None: ...
     def is_blocked(self, digest: bytes) -> bool: ...
@@ -102,8 +105,15 @@ class StateBase:
     def fact(self, number: int) -> FactRecord:
         return self._reader.get(self.state, number)
 
+    def records(self, seqs: Sequence[int]) -> list[Record]:
+        """Return records that the log holds, in the order asked."""
+        return self._reader.records(self.state, seqs) if seqs else []
+
     def slot(self, subject: str) -> Sequence[int]:
-        return self.state.subjects.get(subject, ())
+        """Return the facts of a subject that policies may link: those of nodes and turns are not theirs."""
+        found = self.state.subjects.get(subject, ())
+        governed = self.state.governed
+        return [number for number in found if number not in governed] if governed else found
 
     def receipt(self, key: bytes) -> Receipt | None:
         return self.state.receipts.get(key)
@@ -122,7 +132,8 @@ class StateBase:
 
     def retold(self, text: int) -> list[int]:
         found = np.frombuffer(self.state.retold, dtype=np.uint64) == text
-        return [int(number) for number in np.flatnonzero(found)]
+        governed = self.state.governed
+        return [int(number) for number in np.flatnonzero(found) if int(number) not in governed]
 
     def unit_count(self, number: int) -> int:
         return self.state.unit_counts.get(number, 1)
@@ -153,6 +164,7 @@ class Draft:
         self._base, self.state, self.secret, self.now = base, state, secret, now
         self.planned: list[Planned] = []
         self.erased: list[int] = []  # seqs
+        self.unerased: list[tuple[int, Head]] = []  # other spaces that it rests on, as they were looked at
         self._next = base.next_number
         self._facts: dict[int, FactRecord] = {}
         self._ids: dict[str, int] = {}
@@ -227,6 +239,10 @@ class Draft:
 
     def fact(self, number: int) -> FactRecord:
         return self._facts.get(number) or self._base.fact(number)
+
+    def records(self, seqs: Sequence[int]) -> list[Record]:
+        """Return records that the log holds, in the order asked; none of the plan's own."""
+        return self._base.records(seqs)
 
     def slot(self, subject: str) -> Sequence[int]:
         over = self._slots.get(subject)
@@ -316,13 +332,16 @@ class Draft:
     # What a plan does.
 
     def add_fact(self, record: FactRecord, units: tuple[list[str], ...]) -> None:
-        """Add a fact or document under the number `next_number`."""
+        """Add a fact or document under the number `next_number`; what it quotes of a turn stands apart."""
         assert record.number == self._next
         profile = self.state.profile
         if any(other is not profile for other in self.analysed_by):
             # The space was reindexed after the caller analysed the texts, outside of the writer's turn.
             units = tuple(profile.document_terms(unit) for unit in units_of(record))
-        self.planned.append(Planned(record, units))
+        bare, quote = apart(record)
+        self.planned.append(Planned(bare, units))
+        if quote is not None:
+            self.planned.append(Planned(quote))
         self._facts[record.number] = record
         self._ids[record.id] = record.number
         self._note_text(record)
@@ -351,10 +370,13 @@ class Draft:
         self._above.setdefault(link.older, []).append(link)
         self._below.setdefault(link.newer, []).append(link)
 
-    def remove(self, numbers: Sequence[int], seqs: Sequence[int], *, replaced: bool = False) -> None:
-        """Remove facts that the log holds and erase these seqs (theirs and what they own)."""
+    def remove(self, numbers: Sequence[int], seqs: Sequence[int], **told: Any) -> None:
+        """Remove facts that the log holds and erase these seqs (theirs and what they own).
+
+        `told` are further fields of the removal's record: what else goes, and why.
+        """
         self.planned.append(
-            Planned(RemovalRecord(tuple(numbers), self.state.next_number, tuple(seqs), self.now, replaced))
+            Planned(RemovalRecord(tuple(numbers), self.state.next_number, tuple(seqs), self.now, **told))
         )
         self.erased.extend(seqs)
         for number in numbers:
@@ -388,6 +410,7 @@ class Draft:
         """Take over the plan of a draft that lay over this one."""
         self.planned += other.planned
         self.erased += other.erased
+        self.unerased += other.unerased
         self._next = other._next
         self._facts.update(other._facts)
         for record in other._facts.values():

@@ -7,9 +7,11 @@ from contextlib import suppress
 from typing import Any
 
 from perdure.errors import Corrupt, Moved
+from perdure.log.digests import checksum
 from perdure.log.protocol import Head, Log
-from perdure.log.records import FactRecord, VectorRecord, decode
+from perdure.log.records import FactRecord, QuoteRecord, Record, VectorRecord, decode
 from perdure.space.idmap import id_digest, id_hash
+from perdure.space.quotes import joined
 from perdure.space.state import SpaceState
 
 OVERTAKEN_MAX = 10  # erasures in a row that overtake one reading of vectors
@@ -81,19 +83,48 @@ class FactReader:
             self.dressed.pop(number, None)
 
     def _load(self, state: SpaceState, numbers: Sequence[int]) -> list[FactRecord]:
+        quoting = [number for number in numbers if number in state.quote_seqs]
         seqs = [state.seqs[number] for number in numbers]
+        found = self.records(state, seqs + [state.quote_seqs[number] for number in quoting])
+        quotes = dict(zip(quoting, found[len(numbers) :], strict=True))
         records = []
-        for number, seq, data in zip(
-            numbers, seqs, self._log.get(self._space, seqs, state.head), strict=True
-        ):
-            if data is None:
-                raise Moved(f"fact {number} was erased while it was read; read again")
-            record = decode(data, space=self._space, seq=seq)
+        for number, seq, record in zip(numbers, seqs, found[: len(numbers)], strict=True):
             if not isinstance(record, FactRecord) or record.number != number:
                 raise Corrupt(f"record {seq} is not fact {number}: run a verify", space=self._space, seq=seq)
-            self._keep(number, record)
-            records.append(record)
+            whole = record if number not in quotes else self._joined(state, record, quotes[number])
+            self._keep(number, whole)
+            records.append(whole)
         return records
+
+    def _joined(self, state: SpaceState, fact: FactRecord, quote: Record) -> FactRecord:
+        if not isinstance(quote, QuoteRecord) or quote.number != fact.number:
+            seq = state.quote_seqs[fact.number]
+            raise Corrupt(
+                f"record {seq} is not the quote of fact {fact.number}: run a verify",
+                space=self._space,
+                seq=seq,
+            )
+        return joined(fact, quote)
+
+    def records(self, state: SpaceState, seqs: Sequence[int]) -> list[Record]:
+        """Return records that live, in the order asked, with one read of the log.
+
+        Raises Moved when an erasure overtook the caller's state.
+        """
+        records: list[Record] = []
+        for seq, data in zip(seqs, self._log.get(self._space, seqs, state.head), strict=True):
+            if data is None:
+                raise Moved(f"record {seq} was erased while it was read; read again")
+            self.check(state, seq, data)
+            records.append(decode(data, space=self._space, seq=seq))
+        return records
+
+    def check(self, state: SpaceState, seq: int, data: bytes) -> None:
+        """Raise Moved where a record is none of those that the state was made of; Corrupt where it cannot be."""
+        if state.checks.differ(seq, checksum(self._space, seq, data)):
+            if self._log.head(self._space) == state.head:
+                raise Corrupt(f"record {seq} is not what it was: run a verify", space=self._space, seq=seq)
+            raise Moved(f"record {seq} is another since the log was put back; read again")
 
     def vectors(self, state: SpaceState, rows: Sequence[int]) -> list[VectorRecord]:
         """Return the records of the vectors of rows that have one, with one read of the log.
@@ -129,6 +160,8 @@ class FactReader:
         seqs = [state.vector_seqs[row] for row in rows]
         found: list[VectorRecord | None] = []
         for row, seq, data in zip(rows, seqs, self._log.get(self._space, seqs, head), strict=True):
+            if data is not None:
+                self.check(state, seq, data)
             record = None if data is None else decode(data, space=self._space, seq=seq)
             if record is not None and (
                 not isinstance(record, VectorRecord) or record.number + record.unit != row

@@ -1,9 +1,10 @@
 """What of a space's records survives a purge or an export: its logical content, in order, numbered anew.
 
 Live facts stay in their order of arrival and take dense new numbers, and so do the records that speak of
-them: the last annotations and vectors of each, the last link of each pair, ends and uses, hidings that hold still, blocks
-that hold still, receipts whose facts all live, the configuration that a store keeps. Removals, lost receipts and whatever was replaced are left out,
-and so is a space of which nothing but its name is left.
+them: what they quote of turns that are left, the last annotations and vectors of each, the last link of each pair, ends and uses, hidings that hold still, blocks
+that hold still, receipts whose facts all live, the configuration that a store keeps. Living nodes keep all their
+revisions, one that was told again where it stood first, and conversations their living turns. Removals, lost receipts, who wrote what and whatever was replaced are
+left out, and so is a space of which nothing but its name is left.
 """
 
 from __future__ import annotations
@@ -15,29 +16,39 @@ from typing import Any
 
 import msgspec
 
+from perdure.base.text import counted
 from perdure.errors import Corrupt
 from perdure.log.protocol import ADVICE, Read
 from perdure.log.records import (
     NO_FACT,
+    NO_NODE,
+    AccessRecord,
     AnnotationRecord,
     BlockRecord,
+    ChangeSetRecord,
     ConfigRecord,
+    ConversationRecord,
     EndRecord,
     FactRecord,
     GoneRecord,
     HideRecord,
     LinkRecord,
+    MarkRecord,
+    NodeRecord,
+    QuoteRecord,
     ReceiptItem,
     ReceiptRecord,
     Record,
     RemovalRecord,
     RestoreRecord,
     SpaceRecord,
+    TurnRecord,
     UnblockRecord,
     UseRecord,
     VectorRecord,
     decode,
 )
+from perdure.space.nodes import RevisionSum
 
 NOWHERE = -1  # in place of a new number: the old one is no living fact's
 
@@ -59,6 +70,11 @@ class _Survey:
     erased: set[int] = field(default_factory=set)
     covered: set[int] = field(default_factory=set)
     config: int = 0
+    nodes: dict[int, int] = field(default_factory=dict)  # new number by old
+    retold: dict[int, NodeRecord] = field(
+        default_factory=dict
+    )  # by the place, erased since, where it stood first
+    conversations: dict[int, int] = field(default_factory=dict)
     gone: bool = False
 
     def new(self, number: int) -> int:
@@ -66,15 +82,16 @@ class _Survey:
         return self.new_numbers[number] if 0 <= number < len(self.new_numbers) else NOWHERE
 
 
-def fold(space: int, read: Read) -> Iterator[Record]:
+def fold(space: int, read: Read, secret: bytes) -> Iterator[Record]:
     """Yield the records that a purge keeps of a space, its SpaceRecord first; none when nothing is left.
 
-    Reads the space twice and keeps a few numbers per fact in memory, no texts. Equal logical content in equal
+    Reads the space twice and keeps a few numbers per fact in memory, no texts but those of nodes that were told again. Equal logical content in equal
     order gives equal records, whatever else the space has held.
 
     Args:
         space: its number in the log, for errors.
         read: yields all its entries in order, the same ones at each call.
+        secret: of the store that keeps the records: what names the history of nodes is made with it.
 
     Raises:
         Corrupt: a record was zeroed without another that says so, a record is no record, or record 1 is not
@@ -83,7 +100,8 @@ def fold(space: int, read: Read) -> Iterator[Record]:
     """
     survey = _survey(space, read)
     first: SpaceRecord | None = None
-    for seq, record in _records(space, read):
+    nodes = RevisionSum(secret)
+    for seq, record in _records(space, read, survey):
         keep = _KEEPS.get(type(record))
         kept = None if keep is None else keep(record, seq, survey)
         if kept is None:
@@ -95,7 +113,11 @@ def fold(space: int, read: Read) -> Iterator[Record]:
             # When a space was created tells of what it held first; as kept, that is what follows.
             yield msgspec.structs.replace(first, created_at=_moment(kept, first.created_at))
             first = None
+        if isinstance(kept, NodeRecord):
+            nodes.add(kept)
         yield kept
+    if survey.nodes:
+        yield MarkRecord(nodes.digest)
 
 
 def _moment(record: Record, otherwise: int) -> int:
@@ -107,10 +129,15 @@ def _moment(record: Record, otherwise: int) -> int:
     return otherwise
 
 
-def _records(space: int, read: Read) -> Iterator[tuple[int, Record]]:
+def _records(space: int, read: Read, survey: _Survey) -> Iterator[tuple[int, Record]]:
     for seq, data in read():
-        if data is not None:
-            yield seq, decode(data, space=space, seq=seq)
+        if data is None:
+            if seq in survey.retold:
+                yield seq, survey.retold[seq]
+            continue
+        record = decode(data, space=space, seq=seq)
+        if not (isinstance(record, NodeRecord) and record.retold in survey.retold):
+            yield seq, record
 
 
 def _survey(space: int, read: Read) -> _Survey:
@@ -132,10 +159,12 @@ def _survey(space: int, read: Read) -> _Survey:
     missing = set() if survey.gone else survey.erased - survey.covered
     if missing:
         raise Corrupt(
-            f"{len(missing)} records of space {space} were zeroed without a removal that covers them: {ADVICE}",
+            f"of space {space} {counted(len(missing), 'record was', 'records were')} zeroed without a removal that covers them: {ADVICE}",
             space=space,
             seq=min(missing),
         )
+    # Numbers are given out in order of arrival, which is not that of the records where some were told again.
+    survey.nodes = {number: place for place, number in enumerate(sorted(survey.nodes))}
     return survey
 
 
@@ -200,6 +229,20 @@ def _see_config(survey: _Survey, seq: int, record: ConfigRecord) -> None:
     survey.config = seq if record.data else 0
 
 
+def _see_node(survey: _Survey, seq: int, record: NodeRecord) -> None:
+    survey.nodes[record.number] = NOWHERE
+    if record.retold in survey.erased:
+        survey.retold[record.retold] = record
+
+
+def _see_conversation(survey: _Survey, seq: int, record: ConversationRecord) -> None:
+    survey.conversations[record.number] = len(survey.conversations)
+
+
+def _see_change_set(survey: _Survey, seq: int, record: ChangeSetRecord) -> None:
+    survey.receipts[record.key] = seq
+
+
 _LOOKS: dict[type, Callable[[_Survey, int, Any], None]] = {
     FactRecord: _see_fact,
     LinkRecord: _see_link,
@@ -213,6 +256,9 @@ _LOOKS: dict[type, Callable[[_Survey, int, Any], None]] = {
     UnblockRecord: _see_unblock,
     GoneRecord: _see_gone,
     ConfigRecord: _see_config,
+    NodeRecord: _see_node,
+    ChangeSetRecord: _see_change_set,
+    ConversationRecord: _see_conversation,
 }
 
 
@@ -234,6 +280,11 @@ def _kept_annotation(record: AnnotationRecord, seq: int, survey: _Survey) -> Ann
     new = survey.new(record.number)
     last = survey.annotations[record.number] == seq
     return msgspec.structs.replace(record, number=new) if last and new != NOWHERE else None
+
+
+def _kept_quote(record: QuoteRecord, seq: int, survey: _Survey) -> QuoteRecord | None:
+    new = survey.new(record.number)
+    return None if new == NOWHERE else msgspec.structs.replace(record, number=new)
 
 
 def _kept_vector(record: VectorRecord, seq: int, survey: _Survey) -> VectorRecord | None:
@@ -290,13 +341,41 @@ def _kept_receipt(record: ReceiptRecord, seq: int, survey: _Survey) -> ReceiptRe
 
 
 def _kept_config(record: ConfigRecord, seq: int, survey: _Survey) -> ConfigRecord | None:
-    return record if survey.config == seq else None
+    return msgspec.structs.replace(record, actor=None) if survey.config == seq else None
+
+
+def _kept_node(record: NodeRecord, seq: int, survey: _Survey) -> NodeRecord:
+    relations = tuple((kind, survey.nodes.get(target, NO_NODE)) for kind, target in record.relations)
+    fact = NO_FACT if record.fact == NO_FACT else survey.new(record.fact)
+    number = survey.nodes[record.number]
+    return msgspec.structs.replace(record, number=number, relations=relations, fact=fact, retold=0)
+
+
+def _kept_change_set(record: ChangeSetRecord, seq: int, survey: _Survey) -> ChangeSetRecord | None:
+    if record.lost or not record.key or survey.receipts[record.key] != seq:
+        return None
+    nodes = tuple((survey.nodes[number], revision) for number, revision in record.nodes)
+    return msgspec.structs.replace(record, nodes=nodes, step=0)
+
+
+def _kept_access(record: AccessRecord, seq: int, survey: _Survey) -> AccessRecord:
+    return msgspec.structs.replace(record, node=survey.nodes[record.node])
+
+
+def _kept_conversation(record: ConversationRecord, seq: int, survey: _Survey) -> ConversationRecord:
+    return msgspec.structs.replace(record, number=survey.conversations[record.number])
+
+
+def _kept_turn(record: TurnRecord, seq: int, survey: _Survey) -> TurnRecord:
+    number = survey.conversations[record.conversation]
+    return msgspec.structs.replace(record, conversation=number, first=survey.new(record.first))
 
 
 _KEEPS: dict[type, Callable[[Any, int, _Survey], Record | None]] = {
     SpaceRecord: _kept_space,
     FactRecord: _kept_fact,
     EndRecord: _kept_end,
+    QuoteRecord: _kept_quote,
     AnnotationRecord: _kept_annotation,
     VectorRecord: _kept_vector,
     LinkRecord: _kept_link,
@@ -305,4 +384,9 @@ _KEEPS: dict[type, Callable[[Any, int, _Survey], Record | None]] = {
     ReceiptRecord: _kept_receipt,
     BlockRecord: _kept_block,
     ConfigRecord: _kept_config,
+    NodeRecord: _kept_node,
+    ChangeSetRecord: _kept_change_set,
+    AccessRecord: _kept_access,
+    ConversationRecord: _kept_conversation,
+    TurnRecord: _kept_turn,
 }

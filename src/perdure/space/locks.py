@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import threading
 
+from perdure.base.haste import refuse_to_wait
+
 
 class SharedLock:
     """Not reentrant in either mode. Writers hold it for microseconds, so they go before new readers.
@@ -21,6 +23,7 @@ class SharedLock:
     def acquire_shared(self) -> None:
         with self._mutex:
             while self._writing or self._writers_waiting:
+                refuse_to_wait()
                 self._changed.wait()
             self._readers += 1
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import TypeVar
 
 from perdure.errors import Busy, Moved
-from perdure.log.protocol import Log, Progress, Purged, Read, Rewritten
+from perdure.log.protocol import Log, Progress, Purged, Read, Rewrite, Rewritten
 from perdure.log.records import encode
 from perdure.space.folding import fold
 
@@ -16,12 +17,16 @@ ATTEMPTS = 3  # a reading that purges overtook so often in a row gives up with B
 
 def purge_store(log: Log, progress: Progress | None = None) -> Purged:
     """Rewrite the store so that nothing of what was forgotten is left; see `Log.purge` for what is raised."""
-    return log.purge(rewritten, progress)
+    return log.purge(rewriting(log.secret), progress)
 
 
-def rewritten(space: int, read: Read) -> Iterator[Rewritten]:
-    """Yield the folded records of a space as a log keeps them."""
-    for record in fold(space, read):
+def rewriting(secret: bytes) -> Rewrite:
+    """Return what a purge keeps of each space of a log of this secret."""
+    return partial(_rewritten, secret)
+
+
+def _rewritten(secret: bytes, space: int, read: Read) -> Iterator[Rewritten]:
+    for record in fold(space, read, secret):
         yield Rewritten(encode(record))
 
 

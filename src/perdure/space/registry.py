@@ -9,8 +9,10 @@ from typing import NamedTuple
 from weakref import WeakValueDictionary
 
 from perdure.base.clock import Clock
+from perdure.errors import Unavailable
 from perdure.log.protocol import Log
 from perdure.model.namespace import Namespace
+from perdure.space.background import Folder
 from perdure.space.names import Names
 from perdure.space.settings import Settings
 from perdure.space.space import Space
@@ -35,9 +37,19 @@ class Registry:
     """Spaces by name. Over the budget the ones that are idle drop their state, never the object that a
     handle holds."""
 
-    def __init__(self, log: Log, clock: Clock, bytes_max: int) -> None:
+    def __init__(self, log: Log, clock: Clock, bytes_max: int, *, fold: bool = True) -> None:
+        """Use a log.
+
+        Args:
+            bytes_max: what all states may take; of a log that several machines share, also what one alone may.
+            fold: whether snapshots of such a log are kept by a thread of their own.
+        """
         self._log, self._clock, self._max = log, clock, bytes_max
-        self._names = Names(log)
+        # Whose spaces another server may have room for; an embedded store serves what it holds, whatever it takes.
+        self._is_shared = bool(getattr(log, "is_shared", False))
+        self.folder = Folder() if self._is_shared and fold else None
+        # A database's own index loses no name; another log's loss is noticed by what the spaces say.
+        self.find_number = log.find_space if getattr(log, "keeps_names", False) else Names(log).find
         # A name that was only asked for is forgotten with its last handle; what is loaded stays for the next.
         self._spaces: WeakValueDictionary[Namespace, Space] = WeakValueDictionary()
         self._loaded: OrderedDict[Namespace, _Loaded] = OrderedDict()  # idle ones first
@@ -51,8 +63,10 @@ class Registry:
             found = self._spaces.get(namespace)
             if found is None:
                 found = Space(self._log, namespace, settings, self._clock)
-                found.find_number = self._names.find
+                found.find_number = self.find_number
                 found.on_grown, found.uses = self._shrink, self._uses
+                found.snapshots.folder = self.folder
+                found.room.bytes_max = self._max if self._is_shared else None
                 self._spaces[namespace] = found
         return found
 
@@ -81,7 +95,7 @@ class Registry:
             self._loaded[active.namespace] = _Loaded(active, active.memory_bytes)
             idle = self._take_idle(active)
         for space in idle:
-            if writing:
+            if writing and self.folder is None:
                 space.save_snapshot()
             space.drop_state()
 
@@ -109,9 +123,24 @@ class Registry:
         there = [count for space in spaces if (count := space.loaded_facts) is not None]
         return Loaded(len(there), sum(there), self._uses.hits, self._uses.misses)
 
-    def save_all(self) -> None:
-        """Keep a snapshot of every loaded space that has changed since its last one."""
+    def folds(self) -> tuple[int, int]:
+        """Return how many snapshots were kept in the background, and how many could not be."""
+        return (0, 0) if self.folder is None else (self.folder.folds, self.folder.failures)
+
+    def abandon(self) -> None:
+        """End what works in the background, and keep nothing."""
+        if self.folder is not None:
+            self.folder.close()
+
+    def close(self) -> None:
+        """End what works in the background, and keep a snapshot of every loaded space that has changed since its last."""
+        self.abandon()
         with self._lock:
             spaces = [loaded.space for loaded in self._loaded.values()]
         for space in spaces:
-            space.save_snapshot()
+            try:
+                space.fold()
+            except Unavailable as error:
+                # Else there is nothing to keep it beside, or it is another process's to do.
+                if error.details.get("kind") not in ("gone", "forked"):
+                    raise

@@ -51,7 +51,7 @@ def reindex(
     if held is None or (held == settings and not drop_vectors):
         space.usual = settings
         return Reindexing(settings, changed=False, pending=False)
-    rewritten = partial(_rewritten, space.namespace, told, drop_vectors)
+    rewritten = partial(_rewritten, space, told, drop_vectors)
     purged = space.log.purge(rewritten, progress)
     space.usual = settings
     # The change is made; whatever is in the way of analysing now is told to the next read.
@@ -76,12 +76,12 @@ def _held(space: Space) -> Settings | None:
 
 
 def _rewritten(
-    name: Namespace, told: dict[str, Any], drop_vectors: bool, number: int, read: Read
+    space: Space, told: dict[str, Any], drop_vectors: bool, number: int, read: Read
 ) -> Iterator[Rewritten]:
     ours = False
-    for record in fold(number, read):
+    for record in fold(number, read, space.log.secret):
         if isinstance(record, SpaceRecord):
-            ours = Namespace(record.principal, record.scope) == name
+            ours = Namespace(record.principal, record.scope) == space.namespace
         if ours and drop_vectors and isinstance(record, VectorRecord) and record.model != TOLD:
             continue
         if ours and isinstance(record, SpaceRecord):

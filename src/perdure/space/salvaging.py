@@ -14,6 +14,7 @@ from perdure.errors import Corrupt
 from perdure.log.protocol import Entry, Finding, Read
 from perdure.log.records import (
     BlockRecord,
+    ChangeSetRecord,
     FactRecord,
     GoneRecord,
     LinkRecord,
@@ -25,6 +26,7 @@ from perdure.log.records import (
     decode,
     encode,
 )
+from perdure.space.parting import Parted, Parting
 from perdure.space.preparing import link_of
 from perdure.temporal.columns import BEGINNING, begins_at
 from perdure.temporal.links import Link, LinkKind, relinks
@@ -66,9 +68,9 @@ class Mended:
                 data = None  # noqa: PLW2901 - left out, or erased before
             yield Entry(seq, data)
         yield Entry(position + 1, encode(RemovalRecord((), self._survey.next_number, tuple(erased), 0)))
-        for link in self._survey.bridges():
+        for record in (*self._survey.bridges(), *self._survey.parted.added):
             position += 1
-            yield Entry(position + 1, encode(link))
+            yield Entry(position + 1, encode(record))
 
     def _keeps(self, seq: int, data: bytes, *, receipts: bool, blocks: bool) -> bool:
         if seq in self._survey.left_out:
@@ -76,7 +78,7 @@ class Mended:
         record = decode(data, space=self._space, seq=seq)
         if isinstance(record, FactRecord):
             return record.number not in self._survey.removed
-        if isinstance(record, ReceiptRecord):
+        if isinstance(record, ReceiptRecord | ChangeSetRecord):
             return receipts
         if isinstance(record, BlockRecord | UnblockRecord):
             return blocks or (isinstance(record, BlockRecord) and bool(record.key))
@@ -120,6 +122,7 @@ def mend(space: int, last: int, read: Read) -> Mended:
         if seq not in survey.covered
     ]
     survey.left_out |= survey.covered
+    lost += [Finding(f"record {seq} of space {space}: {what}", space, seq) for what, seq in survey.part()]
     return Mended(
         survey.first, survey.gone, sorted(lost, key=lambda finding: finding.seq or 0), space, read, survey
     )
@@ -157,8 +160,18 @@ class _Survey:
     _above: dict[int, list[Link]] = field(default_factory=dict)
     _below: dict[int, list[Link]] = field(default_factory=dict)
     is_ordered: bool = False
+    parted: Parted = field(default_factory=Parted)
+    _parting: Parting = field(default_factory=Parting)
+
+    def part(self) -> list[tuple[str, int]]:
+        """Leave out what is not whole of nodes and turns; return what that is, each with a seq."""
+        self.parted = self._parting.part(self.removed, self.left_out)
+        self.removed |= self.parted.facts
+        self.left_out |= self.parted.seqs
+        return self.parted.found
 
     def see(self, seq: int, record: Record) -> None:
+        self._parting.see(seq, record)
         if isinstance(record, SpaceRecord) and seq == 1:
             self.first = record
         elif isinstance(record, FactRecord):

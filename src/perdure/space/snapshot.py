@@ -22,13 +22,16 @@ from perdure.log.records import (
     ReceiptRecord,
     SpaceRecord,
 )
+from perdure.space.checks import Checks
+from perdure.space.conversations import ConversationHead, ConversationTable
 from perdure.space.idmap import IdMap
+from perdure.space.nodes import NodesDump, NodeTable
 from perdure.space.preparing import link_of
 from perdure.space.state import Labels, Receipt, SpaceState
 from perdure.temporal.links import LinkKind, against_order
 
 NAME = "state"
-LAYOUT = 5  # grows with any change of this module, of the analysis or of the index's dump
+LAYOUT = 8  # grows with any change of this module, of the analysis or of the index's dump
 # What a state holds by kind; comparing.py goes by the same lists.
 COLUMNS = (
     "seqs",
@@ -41,7 +44,7 @@ COLUMNS = (
     "vector_seqs",
     "retold",
 )
-BITMAPS = ("timed", "plain", "hidden", "pinned")
+BITMAPS = ("timed", "plain", "hidden", "pinned", "governed")
 POSTINGS = ("entities", "tags", "kinds", "metadata", "actors", "vector_models")
 PLAIN_MAPS = (
     "told_valid_to",
@@ -59,6 +62,7 @@ PLAIN_MAPS = (
     "owned",
     "made_from",
     "uri_of",
+    "quote_seqs",
     "actor_of",
 )
 _TUPLES = frozenset({"entities_of", "tags_of", "pairs_of", "uses", "made_from"})
@@ -91,6 +95,10 @@ class _Snapshot(msgspec.Struct, array_like=True):
     blocked: list[bytes]
     block_keys: list[bytes]
     dimension: int
+    nodes: NodesDump
+    conversations: list[ConversationHead]
+    next_conversation: int
+    checks: bytes
 
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -133,6 +141,10 @@ def cached_state(state: SpaceState) -> Cached:
             blocked=sorted(state.blocked),
             block_keys=sorted(state.block_keys),
             dimension=state.dimension,
+            nodes=state.nodes.dump(),
+            conversations=state.conversations.dump(),
+            next_conversation=state.conversations.next_number,
+            checks=state.checks.dump(),
         )
     )
     return Cached(state.head, blob)
@@ -147,9 +159,9 @@ def find_state(cached: Cached) -> SpaceState | None:
         state = _state(snapshot)
     except (msgspec.MsgspecError, ValueError, KeyError, TypeError, IndexError):
         return None
-    if snapshot.analysis != _analysis(state):
+    if snapshot.analysis != _analysis(state) or len(state.checks) not in (0, cached.head.seq):
         return None
-    state.head = cached.head
+    state.stand_at(cached.head)
     state.from_snapshot = True
     return state
 
@@ -175,7 +187,7 @@ def _state(snapshot: _Snapshot) -> SpaceState:
         labels=_labels(*snapshot.labels),
     )
     state.newest_ingest = snapshot.newest_ingest
-    state.dimension = snapshot.dimension
+    state.dimension, state.checks = snapshot.dimension, Checks(snapshot.checks)
     for name, data in zip(COLUMNS, snapshot.columns, strict=True):
         getattr(state, name).frombytes(data)
     state.presence[:] = snapshot.presence
@@ -222,3 +234,5 @@ def _restore_records(state: SpaceState, snapshot: _Snapshot) -> None:
     state.receipts = {r.record.key: Receipt(r.record, r.seq) for r in snapshot.receipts}
     state.blocked = set(snapshot.blocked)
     state.block_keys = set(snapshot.block_keys)
+    state.nodes = NodeTable.load(snapshot.nodes)
+    state.conversations = ConversationTable.load(snapshot.conversations, snapshot.next_conversation)

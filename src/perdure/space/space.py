@@ -4,30 +4,49 @@ A write is plan, append, apply. Writers queue; the first in line leads: it takes
 turn, catches up with other processes, plans the queued requests in order, appends them in one durable
 transaction, applies them and wakes the others. A read asks the log for the head, applies what other
 processes appended, and works under the shared lock; it never waits for the disk.
+
+The state is what the log holds at a head that the log had after the read began. Where the log's database was put back to
+an earlier moment (a standby that lagged became the primary, a backup was restored), a state of what is no more is dropped
+and loaded anew.
 """
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable, Sequence
 from typing import TypeVar, cast
 
+from perdure.base.acting import current_actor
 from perdure.base.clock import Clock, checked_now
+from perdure.base.haste import refuse_to_wait, seen_once
 from perdure.base.ids import keyed_hash
 from perdure.errors import Busy, Conflict, Corrupt, InvalidRequest, Moved, Unavailable
 from perdure.lexical.profile import Profile
-from perdure.log.digests import advance, checksum
-from perdure.log.protocol import EMPTY, Batch, Entry, Head, Log
-from perdure.log.records import FactRecord, GoneRecord, Record, RemovalRecord, SpaceRecord, decode, encode
+from perdure.log.digests import checksums
+from perdure.log.looks import head_of
+from perdure.log.protocol import ADVICE, EMPTY, Batch, Head, Log
+from perdure.log.records import (
+    ByRecord,
+    FactRecord,
+    RemovalRecord,
+    SpaceRecord,
+    encode,
+)
 from perdure.model.namespace import Namespace
 from perdure.space import snapshot
 from perdure.space.apply import apply_all
+from perdure.space.continuing import Beyond, begin_state, read_beyond
 from perdure.space.draft import Deferred, Draft, StateBase
 from perdure.space.facts import FactReader
+from perdure.space.heads import may_follow
+from perdure.space.keeping import Snapshots
 from perdure.space.locks import SharedLock
+from perdure.space.looking import look
 from perdure.space.names import hashed_name
-from perdure.space.preparing import Prepared, prepare, prepare_fact
-from perdure.space.requests import Request, fail_all
+from perdure.space.preparing import Prepared, prepare_fact
+from perdure.space.requests import Lead, Request, fail_all
+from perdure.space.room import Room
 from perdure.space.settings import Settings, refuse_others, settings_of
 from perdure.space.state import SpaceState, new_state
 from perdure.space.uses import StateUses
@@ -35,15 +54,13 @@ from perdure.space.uses import StateUses
 T = TypeVar("T")
 WRITE_ATTEMPTS = 16
 READ_ATTEMPTS = 3  # a read overtaken by three erasures in a row gives up with Busy
+LOAD_ATTEMPTS = 5  # with a state, with a snapshot, without; and what overtakes
 GROWTH_MIN = 64  # facts by which a small space grows before it is measured again
-SNAPSHOT_RECORDS = 10_000  # a writer keeps a snapshot after as many, and after this share of the space:
-GROWTH_SHARE = 4  # each snapshot is whole, so their cost must not grow with every ten thousand records
-SNAPSHOT_MIN = 1_000  # records that are analysed again in about 50 ms
-SNAPSHOT_SHARE = 50
 GROUP_MAX = 256  # requests that one transaction takes, so that the first does not wait for a crowd
 
 
 View = tuple[SpaceState, FactReader]
+log = logging.getLogger("perdure.space")
 
 
 class Space:
@@ -53,6 +70,7 @@ class Space:
         self.log, self.namespace, self.clock = log, namespace, clock
         self.usual = settings  # what the space is made with when it is made through here
         self.name = hashed_name(log.secret, namespace)
+        self._head = head_of(log)
         self.find_number: Callable[[bytes], int | None] = log.find_space
         self._number: int | None = None
         self._view: View | None = None
@@ -60,18 +78,15 @@ class Space:
         self._loading = threading.Lock()
         self._queue: list[Request[object]] = []
         self._queue_lock = threading.Lock()
-        self._leading = threading.Lock()
+        self._leading = Lead()
         self._planner: int | None = None  # the thread that plans now
         self._inside = threading.local()  # whether this very thread is inside a read
-        self.records_since_snapshot = 0
+        self.snapshots, self.room = Snapshots(log), Room(log)
         self.memory_bytes = 0  # an estimate of what the state takes, as of the last load or growth
         self.uses = StateUses()  # the registry's, shared by all spaces of the store
         self.on_grown: Callable[[Space, bool], None] | None = None
         self.used = False  # set by every read and write; the registry clears it to see who is idle
         self._measured_at: int | None = None  # numbers given out at the last measurement; None: not loaded
-        self._trusts_snapshot = True
-        # Epoch and erasures of the head that the kept snapshot was taken at.
-        self._snapshot_content: tuple[int, int] | None = None
 
     # Reading
 
@@ -88,6 +103,7 @@ class Space:
                 # a state that is no longer the space's own.
                 return work(*view)
             except Moved:
+                refuse_to_wait()  # what was seen is no longer so
                 continue
             finally:
                 self._inside.reading = False
@@ -118,8 +134,8 @@ class Space:
 
     @property
     def number(self) -> int | None:
-        """The space's number in the log, or None while it has no records."""
-        return self._number
+        """The space's number in the log, looked up where nothing was read yet; None while it has no records."""
+        return self.find_number(self.name) if self._number is None else self._number
 
     @property
     def loaded_facts(self) -> int | None:
@@ -138,46 +154,43 @@ class Space:
         if number is None:
             # Not kept: a purge may give the number to another space before it is; who loads looks again.
             return self._empty_view() if self.find_number(self.name) is None else self._catch_up()
+        seen = seen_once((self, number), lambda: look(self._head, number, self._view))
         view = self._view
-        head = self.log.head(number)
-        if view is not None:
-            known = view[0].head
-            if known == head or (known.seq > head.seq and _continues(view[0], head)):
-                self.uses.hits += 1
-                return view
+        if view is not None and seen.is_answered_by(view[0]):
+            self.uses.hits += 1
+            return view
         return self._catch_up()
 
     def _empty_view(self) -> View:
+        refuse_to_wait()
         with self._loading:
             # The epoch is the store's, so that a cursor of the space while it was empty holds when it is not.
             head = EMPTY._replace(epoch=self.log.epoch())
             if self._view is None or self._view[0].head != head:
                 self._number = None
                 state = new_state(self._first_record(b""))
-                state.head = head
+                state.stand_at(head)
                 self._view = (state, FactReader(self.log, 0))
             return self._view
 
     def _first_record(self, block_key: bytes) -> SpaceRecord:
-        chosen = self.usual
-        return SpaceRecord(
-            self.namespace.principal,
-            self.namespace.scope,
-            chosen.profile,
-            chosen.k1,
-            chosen.b,
-            checked_now(self.clock),
-            block_key,
-        )
+        name = self.namespace
+        return SpaceRecord(name.principal, name.scope, *self.usual, checked_now(self.clock), block_key)
 
     def _catch_up(self) -> View:
         """Apply what the log holds beyond the state; load it where there is none. The empty view of a space
         that is gone."""
+        refuse_to_wait()
         with self._loading:
-            for _ in range(READ_ATTEMPTS):
+            for _ in range(LOAD_ATTEMPTS):
                 number, view = self._number, self._view
+                known = EMPTY if view is None else view[0].head  # before the log is asked
                 head = EMPTY if number is None else self.log.head(number)
-                if number is None or view is None or not _continues(view[0], head):
+                if number is None or view is None or not may_follow(known, head):
+                    if known.seq and known.epoch >= (
+                        head.epoch if head.seq else self.log.epoch()
+                    ):  # no purge
+                        self._tell_went_back()
                     # A purge gives spaces other numbers, and whoever erased this one took its name.
                     self._view = None
                     number = self._number = self.find_number(self.name)
@@ -185,116 +198,94 @@ class Space:
                         break
                     head = self.log.head(number)
                     view = self._load(number, head)
-                if view is not None and (view[0].head.seq >= head.seq or self._extend(number, view, head)):
+                if view is not None and self._extend(number, view, head):
                     self._view = view  # only whole: a reader that meets it may work with it at once
-                    if not view[0].gone:
-                        break
+                    break
                 self._view = None
             else:
                 raise Busy("the store is being purged again and again; retry")
         if self._number is None or view is None:
             return self._empty_view()
         self._note_growth(writing=False)
+        self.room.check(view[0].head)
+        self.snapshots.offer(self, view[0])
         return view
 
     def _load(self, number: int, head: Head) -> View | None:
         """Return a state that is a prefix of the space; None when the number is no longer this space's."""
+        self.room.check_loading(number, head)
         self.uses.misses += 1
         reader = FactReader(self.log, number)
-        cached = self.log.get_cache(number, snapshot.NAME) if self._trusts_snapshot else None
-        state = None
-        if cached is not None and (
-            cached.head == head or (cached.head.epoch == head.epoch and cached.head.seq < head.seq)
-        ):
-            state = snapshot.find_state(cached)
-            if state is not None:
-                self._snapshot_content = _content_of(cached.head)
-                self.records_since_snapshot = 0
+        state = self.snapshots.find(number, head)
         if state is None:
-            first = next(iter(self.log.read(number, 0, 1)), None)
-            if first is None or first.data is None:
+            state = begin_state(self.log, number, head)
+            if state is None:
                 return None
-            record = decode(first.data, space=number, seq=1)
-            if not isinstance(record, SpaceRecord):
-                raise Corrupt("the first record of the space is damaged: run a verify", space=number, seq=1)
-            state = new_state(record)
-            # What follows record 1 is applied next, and brings its own head.
-            state.head = head if head.seq == 1 else Head(head.epoch, 1, 0, EMPTY.digest)
         settings, state.number, state.fields.records = state.settings, number, reader
         return (state, reader) if Namespace(settings.principal, settings.scope) == self.namespace else None
 
     def _extend(self, number: int, view: View, head: Head) -> bool:
-        """Apply the entries after the state's head up to `head`.
+        """Apply the entries after the state's head up to `head`, or beyond.
 
-        False when that cannot be: the store was purged meanwhile, or a snapshot is not of these records.
+        False when that cannot be: the store was purged, or the space erased whole; or the state, or the snapshot that it
+        is of, is none of these records.
         """
         state = view[0]
-        if state.head.seq == 1:  # all of the space, so that the log holds it against its digest
-            entries = list(self.log.read(number, 0, head.seq))[1:]
+        for _ in range(WRITE_ATTEMPTS):
+            known = state.head
+            if known == head or head in state.passed:
+                return True
+            beyond = read_beyond(self.log, number, known, head) if may_follow(known, head) else None
+            if beyond is None or beyond.is_gone:
+                return False
+            fits = beyond.adds_up(state.checks)
+            prepared = beyond.prepared(state.profile) if fits else []
+            with self._lock:
+                if state.head == known:
+                    if fits:
+                        self._apply(view, prepared, beyond.checks(), beyond.head)
+                    break
+            head = beyond.head  # a writer of this process went on meanwhile, maybe as far
         else:
-            entries = list(self.log.read(number, state.head.seq, head.seq))
-        now = self.log.head(number)
-        if now.epoch != head.epoch:
-            return False
-        if state.from_snapshot and not self._adds_up(number, state.head, entries, head):
-            self._trusts_snapshot = False
-            return False
+            raise Busy("other threads write to the space faster than it can be read; retry")
+        if not fits:
+            self._disbelieve(view, beyond)
         state.from_snapshot = False
-        prepared: list[Prepared] = []
-        holes: set[int] = set()
-        for entry in entries:
-            if entry.data is None:
-                holes.add(entry.seq)
-            else:
-                record = decode(entry.data, space=number, seq=entry.seq)
-                prepared.append(prepare(entry.seq, record, state.profile, self.log.secret))
-        if holes and not self._explained(number, holes, [p.record for p in prepared], head, now):
-            return False
-        with self._lock:
-            self._apply(view, prepared, head)
-        return True
+        return fits
 
-    def _explained(self, number: int, holes: set[int], told: Sequence[Record], head: Head, now: Head) -> bool:
-        """Whether removals cover the erased records; False when what explained them went meanwhile.
-
-        Raises:
-            Corrupt: nothing explains them.
-        """
-        # An erasure may have come between the two heads: its removal record lies beyond `head`.
-        later = self.log.read(number, head.seq, now.seq)
-        beyond = [decode(e.data, space=number, seq=e.seq) for e in later if e.data is not None]
-        for record in (*told, *beyond):
-            if isinstance(record, RemovalRecord):
-                holes.difference_update(record.seqs)
-            elif isinstance(record, GoneRecord):
-                holes.clear()
-        after = self.log.head(number)
-        if holes and _content_of(after) != _content_of(now):
-            return False  # a purge took the removal, or it was erased with the whole space
-        if holes:
+    def _disbelieve(self, view: View, beyond: Beyond) -> None:
+        """Note that a state is none of what the log holds. Raises Corrupt where it was made of nothing but that."""
+        if view[0].from_snapshot:
+            self.snapshots.is_trusted = False
+        elif view is self._view:
+            self._tell_went_back()
+        elif (
+            beyond.looks == 1 and self.log.head(view[0].number) == beyond.head
+        ):  # so it stood there all the time
+            number = view[0].number
             raise Corrupt(
-                f"{len(holes)} records were zeroed without a removal that covers them: run a verify",
-                space=number,
-                seq=min(holes),
+                f"the records of space {number} do not add up to its head: {ADVICE}", space=number, seq=None
             )
-        return True
 
-    def _adds_up(self, number: int, known: Head, entries: Sequence[Entry], head: Head) -> bool:
-        """Whether a snapshot's head and the entries after it give the log's head: else it is no prefix."""
-        if known.erasures != head.erasures:
-            return False
-        checks = [checksum(number, entry.seq, entry.data) for entry in entries if entry.data is not None]
-        return advance(known, self.log.secret, checks) == head
+    def _tell_went_back(self) -> None:
+        log.warning(
+            "the records of space %s are not those that were read before: its database was put back to an earlier moment, "
+            "or another took its place. What the log holds now is loaded",
+            self._number,
+        )
 
-    def _apply(self, view: View, prepared: Sequence[Prepared], head: Head) -> None:
+    def _apply(self, view: View, prepared: Sequence[Prepared], checks: bytes, head: Head) -> None:
+        """Apply the records between the state's head and another: those that live, and the checksums of all."""
         state, reader = view
-        # A reader may have caught up with a writer's records before the writer got here, or the other way round.
-        fresh = [p for p in prepared if p.seq > state.head.seq]
-        apply_all(state, fresh, self.log.secret)
-        if head.seq > state.head.seq:
-            state.head = head
-        self.records_since_snapshot += len(fresh)
-        reader.drop(n for p in fresh if isinstance(p.record, RemovalRecord) for n in p.record.numbers)
+        quoting = set(state.quote_seqs)
+        apply_all(state, prepared, self.log.secret)
+        state.checks.extend(checks)
+        state.stand_at(head)
+        self.snapshots.records_since += len(prepared)
+        for removal in [p.record for p in prepared if isinstance(p.record, RemovalRecord)]:
+            state.checks.erase(removal.seqs)
+            reader.drop(removal.numbers)
+        reader.drop(quoting.difference(state.quote_seqs))
         reader.undress(state.stale)
         state.stale.clear()
 
@@ -310,24 +301,26 @@ class Space:
         self.refuse_planner()
         self.used = True
         profiles = self._inside.__dict__.pop("profiles", ())
-        request: Request[object] = Request(cast(Callable[[Draft], object], plan), profiles)
+        request: Request[object] = Request(cast(Callable[[Draft], object], plan), profiles, current_actor())
         if alone:
-            with self._leading:
+            with self._leading.of(request):
                 self._lead([request])
         else:
             with self._queue_lock:
                 self._queue.append(request)
-            with self._leading:
+            with self._leading.of(request):
                 # Whoever led before may have written this request along with its own.
                 while not request.done:
                     self._lead(self._next_group())
         if request.error is not None:
             raise request.error
         self._note_growth(writing=True)
-        if self.records_since_snapshot >= SNAPSHOT_RECORDS:
-            view = self._view
-            if view is None or self.records_since_snapshot >= view[0].head.seq // GROWTH_SHARE:
+        view = self._view
+        if self.snapshots.has_grown(None if view is None else view[0]):
+            if self.snapshots.folder is None:
                 self.save_snapshot()
+            else:
+                self.snapshots.folder.ask(self)
         return cast(T, request.reply)
 
     def _next_group(self) -> list[Request[object]]:
@@ -338,7 +331,7 @@ class Space:
     def _lead(self, group: Sequence[Request[object]]) -> None:
         try:
             for last in (False, False, True):
-                with self.log.writer():
+                with self.log.writer(space=self._number or 0):
                     if last or self._is_near():
                         self._write_group(group)
                         break
@@ -356,7 +349,10 @@ class Space:
     def _is_near(self) -> bool:
         """Whether little or nothing has to be read before a write can be planned."""
         view, number = self._view, self._number
-        return view is not None and (number is None or _continues(view[0], self.log.head(number)))
+        if view is None or number is None:
+            return view is not None
+        known = view[0].head
+        return may_follow(known, self.log.head(number))
 
     def _write_group(self, group: Sequence[Request[object]]) -> None:
         while group:
@@ -366,6 +362,9 @@ class Space:
         """Plan and write the group in one transaction; return the requests that must go into the next."""
         for _ in range(WRITE_ATTEMPTS):
             state, reader = self._fresh_view()
+            expected = (
+                state.head
+            )  # a reader may bring the state up while this plans, where the turn keeps nobody out
             whole = Draft(StateBase(state, reader, self.log.secret), state, self.log.secret, self.now(state))
             self._planner = threading.get_ident()
             try:
@@ -374,7 +373,7 @@ class Space:
                 self._planner = None
             try:
                 if whole.planned:
-                    self._append(state, reader, whole)
+                    self._append((state, reader), expected, whole)
                 return later
             except Conflict as conflict:
                 # A log whose writer turn does not reach other processes: plan again on what they wrote.
@@ -388,6 +387,8 @@ class Space:
         request.error, draft.analysed_by = None, request.analysed_by
         try:
             request.reply = request.plan(draft)
+            if request.actor is not None and draft.planned:
+                draft.add(ByRecord(request.actor, len(draft.planned)))
         except Deferred:
             return False
         except Exception as error:  # noqa: BLE001 - raised again on the caller's own thread
@@ -399,21 +400,25 @@ class Space:
             whole.absorb(draft)
         return True
 
-    def _append(self, state: SpaceState, reader: FactReader, draft: Draft) -> None:
+    def _append(self, view: View, expected: Head, draft: Draft) -> None:
         number = self._number
         if number is None:
             number = self._create()
-            state, reader = self._catch_up()
-            if state.head.seq != 1:
+            view = self._catch_up()
+            expected = view[0].head
+            if expected.seq != 1:
                 raise Conflict("another process wrote to the space first", kind="head")
-        prepared = self._prepared(state.head.seq, draft)
+        state, reader = view
+        prepared = self._prepared(expected.seq, draft)
         # No keys: the state's own map answers for ids, and a random page a fact would double what is written.
-        batch = Batch([encode(p.record) for p in prepared], draft.erased)
-        head = self.log.append(number, state.head, batch)
+        batch = Batch([encode(p.record) for p in prepared], draft.erased, unerased=draft.unerased)
+        head = self.log.append(number, expected, batch)
+        checks = b"".join(checksums(number, expected.seq, batch.records))
         with self._lock:
-            self._apply((state, reader), prepared, head)
+            if state.head == expected:  # else a reader has caught up with these records already
+                self._apply(view, prepared, checks, head)
             for item in prepared:
-                if isinstance(item.record, FactRecord) and state.exists(item.record.number):
+                if isinstance(item.record, FactRecord) and _is_whole(state, item.record.number):
                     reader.put(item.record)
 
     def _prepared(self, base: int, draft: Draft) -> list[Prepared]:
@@ -449,24 +454,22 @@ class Space:
         False when it would not pay: the space is small, or the snapshot that is there lacks little.
         """
         number, view = self._number, self._view
-        if number is None or view is None or not self._snapshot_pays(view[0]):
+        if number is None or view is None or not self.snapshots.pays(view[0]):
             return False
         self._lock.acquire_shared()
         try:
             cached = snapshot.cached_state(view[0])
         finally:
             self._lock.release_shared()
-        self.log.put_cache(number, snapshot.NAME, cached)
-        self._trusts_snapshot = True
-        self.records_since_snapshot = 0
-        self._snapshot_content = _content_of(cached.head)
+        self.snapshots.put(number, cached, view[0])
         return True
 
-    def _snapshot_pays(self, state: SpaceState) -> bool:
-        behind = self.records_since_snapshot
-        if self._snapshot_content != _content_of(state.head):  # an erasure took the snapshot with it
-            behind = state.head.seq
-        return behind >= max(SNAPSHOT_MIN, state.head.seq // SNAPSHOT_SHARE)
+    def fold(self) -> bool:
+        """Keep a snapshot as `save_snapshot` does, unless another process has kept one that is about as new."""
+        number, view = self._number, self._view
+        if number is not None and view is not None:
+            self.snapshots.look(number, view[0])
+        return self.save_snapshot()
 
     def drop_state(self) -> None:
         """Let go of the derived state; the next read loads it again."""
@@ -475,23 +478,21 @@ class Space:
             self.memory_bytes, self._measured_at = 0, None
 
     def _note_growth(self, *, writing: bool) -> None:
-        """Measure a loaded state, and again once it has grown by an eighth, and let the registry keep its budget."""
+        """Measure a loaded state, and again once it has grown by an eighth, and let the registry keep its budget.
+
+        A state that is too large to be served goes itself, before others go for its sake.
+        """
         view, before = self._view, self._measured_at
         if view is None or (before is not None and view[0].next_number < before * 9 // 8 + GROWTH_MIN):
             return
         self._measured_at = view[0].next_number
         self.memory_bytes = view[0].memory_bytes()
+        if not self.room.is_enough(view[0].head, self.memory_bytes):
+            self.drop_state()
         if self.on_grown is not None:
             self.on_grown(self, writing)
 
 
-def _continues(state: SpaceState, head: Head) -> bool:
-    """Whether what the log holds can be this state's continuation: the space of its number is still the same.
-
-    A head without records is that of a number that no space has any more; its epoch says nothing.
-    """
-    return bool(state.head.seq and head.seq) and not state.gone and state.head.epoch == head.epoch
-
-
-def _content_of(head: Head) -> tuple[int, int]:
-    return head.epoch, head.erasures
+def _is_whole(state: SpaceState, number: int) -> bool:
+    """Whether the fact is there, and its record all there is of it."""
+    return state.exists(number) and number not in state.quote_seqs

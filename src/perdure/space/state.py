@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 from array import array
+from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -20,10 +21,13 @@ from perdure.errors import Unavailable
 from perdure.lexical.index import LexicalIndex, new_index
 from perdure.lexical.languages import PROFILES
 from perdure.lexical.profile import Profile, get_profile
-from perdure.log.protocol import EMPTY, Head
+from perdure.log.protocol import CHECK_BYTES, EMPTY, Head
 from perdure.log.records import AnnotationRecord, EndRecord, FactRecord, ReceiptRecord, SpaceRecord
+from perdure.space.checks import Checks
+from perdure.space.conversations import ConversationTable
 from perdure.space.fields import FieldTable
 from perdure.space.idmap import IdMap
+from perdure.space.nodes import NodeTable
 from perdure.temporal.columns import BEGINNING, FOREVER
 from perdure.temporal.links import Link, LinkKind
 
@@ -31,6 +35,7 @@ if TYPE_CHECKING:
     from perdure.vectors.exact import ExactIndex
 
 KEPT_MAX = 8
+PASSED_MAX = 256  # heads; a look at the log lasts for one append or two of the same process
 DEAD, LIVE, HIDDEN = 0, 1, 2
 NO_TIME = BEGINNING  # in the event column: none was told
 NOWHERE = 0  # in the columns of places and of texts told again: there is none
@@ -132,6 +137,8 @@ class SpaceState:
     number: int = 0  # of the space in the log, in the epoch of the head; 0 while it has none
     from_snapshot: bool = False
     gone: bool = False  # the space was erased whole
+    checks: Checks = field(default_factory=Checks)  # of the records up to the head
+    passed: deque[Head] = field(default_factory=lambda: deque(maxlen=PASSED_MAX))  # the last heads it was at
     newest_ingest: int = BEGINNING
 
     seqs: array[int] = field(default_factory=lambda: array("q"))
@@ -150,6 +157,7 @@ class SpaceState:
     timed: BitMap = field(default_factory=BitMap)  # live facts with a window, an end or a superseder
     plain: BitMap = field(default_factory=BitMap)  # documents, not facts
     hidden: BitMap = field(default_factory=BitMap)
+    governed: BitMap = field(default_factory=BitMap)  # facts that a node or a turn is seen as
     told_valid_to: dict[int, int] = field(default_factory=dict)  # where an end has moved the column
     effective_from: dict[int, int] = field(default_factory=dict)  # corrections
     ends: dict[int, list[EndRecord]] = field(default_factory=dict)
@@ -169,6 +177,7 @@ class SpaceState:
     importance_of: dict[int, float] = field(default_factory=dict)
     pairs_of: dict[int, tuple[bytes, ...]] = field(default_factory=dict)
     uri_of: dict[int, str] = field(default_factory=dict)  # of the source
+    quote_seqs: dict[int, int] = field(default_factory=dict)  # of what a fact quotes of a turn
     actor_of: dict[int, str] = field(default_factory=dict)
     actors: dict[str, BitMap] = field(default_factory=dict)
     vector_models: dict[str, BitMap] = field(default_factory=dict)  # fingerprint, or TOLD -> rows
@@ -183,6 +192,8 @@ class SpaceState:
     made_from: dict[int, tuple[int, ...]] = field(default_factory=dict)  # ascending; may name forgotten ones
     owned: dict[int, list[int]] = field(default_factory=dict)  # seqs erased with the fact
     receipts: dict[bytes, Receipt] = field(default_factory=dict)
+    nodes: NodeTable = field(default_factory=NodeTable)
+    conversations: ConversationTable = field(default_factory=ConversationTable)
     blocked: set[bytes] = field(default_factory=set)
     block_keys: set[bytes] = field(default_factory=set)  # of blocks that came from elsewhere, with their key
     kept: dict[Any, Any] = field(default_factory=dict)  # what reads derived, until the next apply
@@ -192,6 +203,11 @@ class SpaceState:
     def next_number(self) -> int:
         """The number the next fact takes."""
         return len(self.presence)
+
+    def stand_at(self, head: Head) -> None:
+        """Note that the state is what the log holds at this head."""
+        self.head = head
+        self.passed.append(head)
 
     def is_live(self, number: int) -> bool:
         """Whether the fact exists and is not hidden."""
@@ -264,12 +280,14 @@ class SpaceState:
             + len(self.ends)
             + len(self.made_from)
             + len(self.uri_of)
+            + len(self.quote_seqs)
             + len(self.actor_of)
         )
         vectors = 0 if self.vectors is None else self.vectors.memory_bytes()
-        columns = 104 * len(self.presence)
+        columns = 104 * len(self.presence) + CHECK_BYTES * len(self.checks)
         derived = self.index.memory_bytes() + vectors + self.fields.memory_bytes()
-        return derived + columns + 200 * (mapped + self.links.count)
+        governed = self.nodes.memory_bytes() + self.conversations.memory_bytes()
+        return derived + governed + columns + 200 * (mapped + self.links.count)
 
     @property
     def fact_count(self) -> int:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from perdure.base.text import counted
 from perdure.errors import Corrupt
 from perdure.space.facts import FactReader
 from perdure.space.state import HIDDEN, SpaceState
@@ -34,7 +35,9 @@ def loaded_vectors(state: SpaceState, reader: FactReader) -> ExactIndex | None:
                 state.vectors = _read(state, reader)
     count = sum(map(len, state.vector_models.values()))
     if state.vectors.count != count and not reader.is_overtaken(state):
-        raise Corrupt(f"{count - state.vectors.count} vectors were zeroed without a removal: run a verify")
+        raise Corrupt(
+            f"{counted(count - state.vectors.count, 'vector was', 'vectors were')} zeroed without a removal: run a verify"
+        )
     return state.vectors
 
 

@@ -19,6 +19,7 @@ from perdure.log.records import (
     GoneRecord,
     HideRecord,
     LinkRecord,
+    QuoteRecord,
     ReceiptRecord,
     Record,
     RemovalRecord,
@@ -36,6 +37,7 @@ from perdure.space.comparing import differences
 from perdure.space.names import hashed_name
 from perdure.space.preparing import Prepared, prepare
 from perdure.space.state import SpaceState, new_state
+from perdure.space.verifying_governed import GovernedReplay
 
 ATTEMPTS = 3  # a space that was purged or erased under every attempt gives up with Busy
 STEP = 1_000  # records between two words of progress
@@ -148,6 +150,7 @@ class _Replay:
     removed: BitMap = field(default_factory=BitMap)  # facts
     owners: array[int] = field(default_factory=lambda: array("q"))  # facts, and at the same places the seqs
     owned: array[int] = field(default_factory=lambda: array("q"))  # of records that are erased with them
+    governed: GovernedReplay = field(default_factory=GovernedReplay)
 
     def is_overtaken(self) -> bool:
         """Return whether the space was erased in, or the store purged, since the pass began."""
@@ -211,6 +214,8 @@ class _Replay:
             self.gone = True
         elif isinstance(record, LinkRecord) and record.newer == record.older:
             yield self._finding("links a fact to itself", seq)
+        for what, at in self.governed.see(seq, record):
+            yield self._finding(what, at)
         for number in _owners(record):
             self.owners.append(number)
             self.owned.append(seq)
@@ -238,6 +243,8 @@ class _Replay:
         for number, seq in zip(self.owners, self.owned, strict=True):
             if number in self.removed:
                 yield self._finding(f"tells of fact {number}, which was forgotten", seq)
+        for what, seq in self.governed.ends():
+            yield self._finding(what, seq)
 
     def _apply(self) -> None:
         if self.state is not None:
@@ -274,7 +281,7 @@ def _ascend(places: Sequence[int]) -> bool:
 
 def _owners(record: Record) -> Iterable[int]:
     """Return the facts with which the record is erased when one of them is forgotten."""
-    if isinstance(record, EndRecord | AnnotationRecord | VectorRecord):
+    if isinstance(record, EndRecord | AnnotationRecord | VectorRecord | QuoteRecord):
         return (record.number,)
     if isinstance(record, ReceiptRecord):
         return [item.number for item in record.items if item.number != NO_FACT]
@@ -285,7 +292,7 @@ def _named(record: Record) -> Iterable[int]:
     """Return the facts that a record names."""
     if isinstance(record, LinkRecord):
         return (record.newer, record.older)
-    if isinstance(record, EndRecord | AnnotationRecord | VectorRecord):
+    if isinstance(record, EndRecord | AnnotationRecord | VectorRecord | QuoteRecord):
         return (record.number,)
     if isinstance(record, HideRecord | RestoreRecord | UseRecord | RemovalRecord):
         return record.numbers

@@ -17,6 +17,7 @@ from perdure.log.records import EndRecord, FactRecord, HideRecord
 from perdure.space.draft import Draft
 from perdure.space.state import DEAD, SpaceState
 from perdure.temporal.columns import BEGINNING
+from perdure.transfer.governed import GovernedBook
 from perdure.transfer.reading import Refused
 
 
@@ -29,6 +30,7 @@ class _Notes:
     taken: BitMap = field(default_factory=BitMap)  # all of `here`
     added: BitMap = field(default_factory=BitMap)  # those that this import has stored
     documents: BitMap = field(default_factory=BitMap)
+    governed: BitMap = field(default_factory=BitMap)
     ends: Counter[int] = field(default_factory=Counter)  # told, by the hash of all that makes one
     uses: Counter[int] = field(default_factory=Counter)  # told, by fact
     counted: Counter[int] = field(default_factory=Counter)  # of those the ones that were missing
@@ -46,6 +48,7 @@ class _Notes:
         self.taken |= other.taken
         self.added |= other.added
         self.documents |= other.documents
+        self.governed |= other.governed
         self.ends.update(other.ends)
         self.uses.update(other.uses)
         self.blocked |= other.blocked
@@ -61,6 +64,7 @@ class Book:
         block_key: bytes,
         units_of: Callable[[FactRecord], Any],
         restored_of: Callable[[SpaceState], BitMap],
+        governed: GovernedBook,
     ) -> None:
         """Begin with a space.
 
@@ -68,7 +72,9 @@ class Book:
             block_key: what blocks of the file are keyed with that name no key; b"" where it says none.
             units_of: gives the terms of each unit of a fact.
             restored_of: gives the facts of the space that were hidden once and restored.
+            governed: what is known of nodes and conversations.
         """
+        self.governed = governed
         self.block_key, self.units_of, self.restored_of = block_key, units_of, restored_of
         self._kept, self._fresh = _Notes(), _Notes()
         self._known_of, self._seen = _Place(0, 0), _Place(0, 0)
@@ -97,6 +103,7 @@ class Book:
     def keep(self) -> None:
         """Keep what was noted: it is written."""
         self._kept.add(self._fresh)
+        self.governed.keep()
         self._fresh, self._known_of = _Notes(), self._seen
 
     @property
@@ -121,6 +128,12 @@ class Book:
         if found in self._fresh.documents or found in self._kept.documents:
             raise Refused(f"names {told} as a fact, but that is a document")
         return found
+
+    def refuse_governed(self, told: int) -> None:
+        """Raise Refused for a fact of a node or of a turn, which nothing else changes."""
+        found = self._number(told)
+        if found in self._fresh.governed or found in self._kept.governed:
+            raise Refused(f"names fact {told}, which is governed: a node or a turn alone changes it")
 
     def numbers(self, told: Sequence[int]) -> tuple[int, ...]:
         return tuple(map(self.number, told))

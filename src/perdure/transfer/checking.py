@@ -9,10 +9,9 @@ from typing import Any
 
 import msgspec
 
-from perdure.base.canonical import checked_text, decode_json, strict_json
-from perdure.base.ids import checked_id
-from perdure.base.instants import EARLIEST, LATEST
-from perdure.base.text import shown_number
+from perdure.base.canonical import decode_json, strict_json
+from perdure.base.ids import checked_id, checked_known_id
+from perdure.base.text import shown_real
 from perdure.contract import limits
 from perdure.errors import InvalidRequest
 from perdure.lexical.profile import get_profile
@@ -33,13 +32,14 @@ from perdure.log.records import (
     VectorRecord,
 )
 from perdure.log.records import SourceFields as SourceRecord
+from perdure.model.conversation_forms import TURN_PREFIX
 from perdure.model.namespace import checked_namespace
+from perdure.model.node_forms import FACT_PREFIX
 from perdure.model.status import Status
 from perdure.planning import checks
-from perdure.temporal.columns import BEGINNING
+from perdure.transfer.checking_governed import RECORDS as GOVERNED
 from perdure.transfer.lines import (
     AnnotationLine,
-    Beginning,
     BlockLine,
     DocumentLine,
     EndLine,
@@ -56,12 +56,23 @@ from perdure.transfer.lines import (
     UseLine,
     VectorLine,
 )
+from perdure.transfer.values import (
+    DIGEST_BYTES,
+    NUMBER_MAX,
+    checked_digest,
+    checked_hex,
+    checked_moment,
+    checked_number,
+    checked_numbers,
+    checked_short,
+    find_instant,
+    find_moment,
+)
 
-DIGEST_BYTES = 16  # of every keyed digest that a record holds
 K1_MAX = 1_000.0  # as in a configuration
-NUMBER_MAX = 2**31 - 1  # of facts in a space
 VERSION_MAX = 2**53 - 1
-OUTCOME_CHARACTERS_MAX = 64  # of an operation's or an outcome's name
+SESSION_PREFIX = "perdure:session/"  # of the ids of what sessions keep, which nobody else may tell
+GOVERNED_PREFIXES = (FACT_PREFIX, TURN_PREFIX)  # of the ids of what nodes and turns are seen as
 STATUSES = frozenset({"", *(status.value for status in Status)})
 
 
@@ -76,15 +87,15 @@ def space_of(line: SpaceLine) -> SpaceRecord:
     for field, low, high in (("k1", 0.0, K1_MAX), ("b", 0.0, 1.0)):
         value = getattr(line, field)
         if not low <= value <= high:
-            raise InvalidRequest(f"{field} must be {low:g} to {high:g}, got {value:g}", field=field)
-    key = b"" if line.block_key is None else _digest(line.block_key, "blockKey")
+            raise InvalidRequest(f"{field} must be {low:g} to {high:g}, got {shown_real(value)}", field=field)
+    key = b"" if line.block_key is None else checked_digest(line.block_key, "blockKey")
     return SpaceRecord(
         name.principal,
         name.scope,
         line.profile,
         line.k1,
         line.b,
-        _moment(line.created_at, "createdAt"),
+        checked_moment(line.created_at, "createdAt"),
         key,
     )
 
@@ -110,14 +121,14 @@ def _fact(line: FactLine) -> FactRecord:
     else:
         text = checks.checked_fact_text(line.text)
     return FactRecord(
-        number=_number(line.number, "number"),
-        id=checked_id(line.id),
+        number=checked_number(line.number, "number"),
+        id=_governed_id(line) if line.governed else _plain_id(line),
         text=text,
-        ingest_time=_moment(line.ingest_time, "ingestTime"),
+        ingest_time=checked_moment(line.ingest_time, "ingestTime"),
         subject=None if line.subject is None else checks.checked_name(line.subject, "subject"),
-        valid_from=_find_moment(line.valid_from, "validFrom"),
-        valid_to=_find_moment(line.valid_to, "validTo"),
-        event_time=_find_moment(line.event_time, "eventTime"),
+        valid_from=find_moment(line.valid_from, "validFrom"),
+        valid_to=find_moment(line.valid_to, "validTo"),
+        event_time=find_moment(line.event_time, "eventTime"),
         metadata=_metadata(line.metadata) or None,
         entities=_names(line.entities, "entities", limits.ENTITIES_MAX),
         extracted=_names(line.extracted, "extracted", limits.ENTITIES_MAX),
@@ -126,12 +137,27 @@ def _fact(line: FactLine) -> FactRecord:
         importance=checks.checked_importance(line.importance),
         pinned=line.pinned,
         source=None if line.source is None else _source(line.source),
-        effective_from=_find_instant(line.effective_from, "effectiveFrom"),
+        effective_from=find_instant(line.effective_from, "effectiveFrom"),
         retelling=checks.checked_count(line.retelling, "retelling", 0, NUMBER_MAX),
         version=version,
         cuts=cuts,
-        made_from=tuple(sorted(set(_numbers(line.made_from, "madeFrom")))),
+        made_from=tuple(sorted(set(checked_numbers(line.made_from, "madeFrom")))),
+        governed=line.governed,
     )
+
+
+def _governed_id(line: FactLine) -> str:
+    id_ = checked_known_id(line.id)
+    if isinstance(line, DocumentLine) or not id_.startswith(GOVERNED_PREFIXES):
+        raise InvalidRequest(
+            f"governed is for facts whose id starts with one of {', '.join(GOVERNED_PREFIXES)}",
+            field="governed",
+        )
+    return id_
+
+
+def _plain_id(line: FactLine) -> str:
+    return checked_known_id(line.id) if line.id.startswith(SESSION_PREFIX) else checked_id(line.id)
 
 
 def _cuts(cuts: Sequence[int], text: str) -> tuple[int, ...]:
@@ -170,39 +196,39 @@ def _source(source: SourceFields) -> SourceRecord | None:
 
 def _link(line: LinkLine) -> LinkRecord:
     return LinkRecord(
-        _number(line.newer, "newer"),
-        _number(line.older, "older"),
+        checked_number(line.newer, "newer"),
+        checked_number(line.older, "older"),
         line.kind == "corrects",
-        _find_instant(line.effective_at, "effectiveAt"),
-        _moment(line.known_from, "knownFrom"),
+        find_instant(line.effective_at, "effectiveAt"),
+        checked_moment(line.known_from, "knownFrom"),
         line.told,
     )
 
 
 def _end(line: EndLine) -> EndRecord:
     return EndRecord(
-        _number(line.fact, "fact"),
-        _moment(line.at, "at"),
-        _moment(line.recorded_at, "recordedAt"),
+        checked_number(line.fact, "fact"),
+        checked_moment(line.at, "at"),
+        checked_moment(line.recorded_at, "recordedAt"),
         checks.checked_reason(line.reason),
     )
 
 
 def _retraction(line: RetractionLine) -> EndRecord:
-    number, at = _number(line.fact, "fact"), _moment(line.recorded_at, "recordedAt")
+    number, at = checked_number(line.fact, "fact"), checked_moment(line.recorded_at, "recordedAt")
     return EndRecord(number, None, at, checks.checked_reason(line.reason))
 
 
 def _annotation(line: AnnotationLine) -> AnnotationRecord:
     metadata = _metadata(line.metadata)
     return AnnotationRecord(
-        _number(line.fact, "fact"),
+        checked_number(line.fact, "fact"),
         _names(line.tags, "tags", limits.TAGS_MAX),
         checks.checked_kind(line.kind),
         checks.checked_importance(line.importance),
         line.pinned,
         b"{}" if metadata == b"" else metadata,
-        _moment(line.recorded_at, "recordedAt"),
+        checked_moment(line.recorded_at, "recordedAt"),
         None if line.merged is None else _merged(line.merged),
     )
 
@@ -215,8 +241,8 @@ def _merged(merged: MergedFields) -> Merges:
         )
     return Merges(
         checks.checked_count(merged.count, "merged.count", 0, NUMBER_MAX),
-        _moment(merged.last_at, "merged.lastAt"),
-        tuple(_digest(digest, "merged.ids") for digest in merged.ids),
+        checked_moment(merged.last_at, "merged.lastAt"),
+        tuple(checked_digest(digest, "merged.ids") for digest in merged.ids),
     )
 
 
@@ -226,25 +252,25 @@ def _vector(line: VectorLine) -> VectorRecord:
     except ValueError as error:
         raise InvalidRequest("data must be base64", field="data") from error
     return VectorRecord(
-        _number(line.fact, "fact"),
-        _number(line.unit, "unit"),
+        checked_number(line.fact, "fact"),
+        checked_number(line.unit, "unit"),
         checks.checked_vector_bytes(data, "data"),
         checks.checked_model(line.model),
-        _moment(line.recorded_at, "recordedAt"),
+        checked_moment(line.recorded_at, "recordedAt"),
     )
 
 
 def _hidden(line: HiddenLine) -> HideRecord:
-    return HideRecord(_numbers(line.facts, "facts"), _moment(line.recorded_at, "recordedAt"))
+    return HideRecord(checked_numbers(line.facts, "facts"), checked_moment(line.recorded_at, "recordedAt"))
 
 
 def _receipt(line: ReceiptLine) -> ReceiptRecord:
     return ReceiptRecord(
-        _short(line.operation, "operation"),
-        _digest(line.key, "key"),
-        _digest(line.request, "request"),
+        checked_short(line.operation, "operation"),
+        checked_digest(line.key, "key"),
+        checked_digest(line.request, "request"),
         tuple(map(_item, line.items)),
-        _moment(line.recorded_at, "recordedAt"),
+        checked_moment(line.recorded_at, "recordedAt"),
         count=checks.checked_count(line.count, "count", 0, NUMBER_MAX),
     )
 
@@ -254,71 +280,29 @@ def _item(item: ItemFields) -> ReceiptItem:
         raise InvalidRequest("items have a status that is not known", field="items")
     return ReceiptItem(
         checks.checked_count(item.fact, "items.fact", NO_FACT, NUMBER_MAX),
-        _short(item.outcome, "items.outcome"),
+        checked_short(item.outcome, "items.outcome"),
         item.status,
-        _numbers(item.supersedes, "items.supersedes"),
-        _numbers(item.superseded_by, "items.supersededBy"),
+        checked_numbers(item.supersedes, "items.supersedes"),
+        checked_numbers(item.superseded_by, "items.supersededBy"),
         checks.checked_reason(item.reason),
     )
 
 
 def _use(line: UseLine) -> UseRecord:
-    context = _bytes(line.context, "context")
+    context = checked_hex(line.context, "context")
     if len(context) not in (0, DIGEST_BYTES):  # it stays when a fact of it is forgotten, so it may be no text
         raise InvalidRequest(
             f"context must be empty, or {DIGEST_BYTES} bytes in hexadecimal: a digest", field="context"
         )
-    return UseRecord(_numbers(line.facts, "facts"), context, _moment(line.recorded_at, "recordedAt"))
+    return UseRecord(
+        checked_numbers(line.facts, "facts"), context, checked_moment(line.recorded_at, "recordedAt")
+    )
 
 
 def _block(line: BlockLine) -> BlockRecord:
-    key = b"" if line.key is None else _digest(line.key, "key")
-    digests = tuple(_digest(digest, "digests") for digest in line.digests)
-    return BlockRecord(digests, _moment(line.recorded_at, "recordedAt"), key)
-
-
-def _number(value: int, field: str) -> int:
-    return checks.checked_count(value, field, 0, NUMBER_MAX)
-
-
-def _numbers(values: tuple[int, ...], field: str) -> tuple[int, ...]:
-    return tuple(_number(value, field) for value in values) if values else ()
-
-
-def _moment(value: int, field: str) -> int:
-    if not EARLIEST <= value <= LATEST:
-        raise InvalidRequest(
-            f"{field} must be milliseconds in the years 1 to 9999, got {shown_number(value)}", field=field
-        )
-    return value
-
-
-def _find_moment(value: int | None, field: str) -> int | None:
-    return None if value is None else _moment(value, field)
-
-
-def _find_instant(value: int | Beginning | None, field: str) -> int | None:
-    return BEGINNING if value == "beginning" else _find_moment(value, field)
-
-
-def _digest(value: str, field: str) -> bytes:
-    found = _bytes(value, field)
-    if len(found) != DIGEST_BYTES:
-        raise InvalidRequest(f"{field} must be {DIGEST_BYTES} bytes in hexadecimal", field=field)
-    return found
-
-
-def _bytes(value: str, field: str) -> bytes:
-    try:
-        return bytes.fromhex(value)
-    except ValueError as error:
-        raise InvalidRequest(f"{field} must be hexadecimal", field=field) from error
-
-
-def _short(value: str, field: str) -> str:
-    if len(checked_text(value, field=field)) > OUTCOME_CHARACTERS_MAX:
-        raise InvalidRequest(f"{field} is longer than {OUTCOME_CHARACTERS_MAX} characters", field=field)
-    return value
+    key = b"" if line.key is None else checked_digest(line.key, "key")
+    digests = tuple(checked_digest(digest, "digests") for digest in line.digests)
+    return BlockRecord(digests, checked_moment(line.recorded_at, "recordedAt"), key)
 
 
 _RECORDS: dict[type, Callable[[Any], Record]] = {
@@ -333,4 +317,5 @@ _RECORDS: dict[type, Callable[[Any], Record]] = {
     ReceiptLine: _receipt,
     UseLine: _use,
     BlockLine: _block,
+    **GOVERNED,
 }

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import msgspec
 
 from perdure.base.ids import keyed_hash
-from perdure.log.records import AnnotationRecord, EndRecord, FactRecord, LinkRecord, VectorRecord
+from perdure.log.records import AnnotationRecord, EndRecord, FactRecord, LinkRecord, Record, VectorRecord
 from perdure.space.draft import Draft, StateBase
 from perdure.space.preparing import link_of
 from perdure.space.state import VECTOR_ITEM, Receipt
@@ -95,6 +95,9 @@ class Before:
 
     def fact(self, number: int) -> FactRecord:
         return self._base.fact(number)
+
+    def records(self, seqs: Sequence[int]) -> list[Record]:
+        return self._base.records(seqs)
 
     def slot(self, subject: str) -> Sequence[int]:
         return self._base.slot(subject)

@@ -21,9 +21,10 @@ from typing import BinaryIO, NamedTuple
 
 import msgspec
 
+from perdure.base.disk import FULL, overwrite
+from perdure.base.text import counted
 from perdure.errors import Busy, Corrupt, InvalidRequest, Moved, NotFound, StorageFull, Unavailable
 from perdure.filters.grammar import Filter
-from perdure.log.disk import FULL, overwrite
 from perdure.log.places import checked_path, is_store
 from perdure.log.protocol import Entry, Head, Log, Progress, Read
 from perdure.log.records import BlockRecord, FactRecord, Record, SpaceRecord, decode
@@ -32,6 +33,7 @@ from perdure.model.stores import Exported
 from perdure.planning.checks import checked_flag
 from perdure.space.folding import fold
 from perdure.space.names import hashed_name
+from perdure.space.quotes import all_joined
 from perdure.transfer.lines import (
     VERSION,
     Header,
@@ -231,7 +233,7 @@ def _chosen(cut: _Cut, spaces: Collection[Namespace] | None) -> tuple[Namespace,
         return cut.names
     if absent := len(set(spaces) - set(cut.names)):
         raise NotFound(
-            f"{absent} of the {len(set(spaces))} spaces that are to be exported hold nothing; "
+            f"of {counted(len(set(spaces)), 'space')} to be exported {counted(absent, 'holds', 'hold')} nothing; "
             "leave them out, or correct their principal and scope",
             field="spaces",
         )
@@ -296,7 +298,7 @@ def _write_records(log: Log, place: tuple[int, Head], stream: BinaryIO, asked: A
     facts = documents = records = 0
     first: SpaceRecord | None = None
     is_begun = False
-    for record in fold(place[0], _reader(log, place, asked.filter)):
+    for record in all_joined(fold(place[0], _reader(log, place, asked.filter), log.secret)):
         if isinstance(record, SpaceRecord):
             first = record
             continue

@@ -10,22 +10,26 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import BinaryIO, Literal
 
+from perdure.base.text import counted
 from perdure.errors import Busy, Conflict, ImportFailed, InvalidRequest, PerdureError, StorageFull
 from perdure.log.protocol import Log, Progress
-from perdure.log.records import FactRecord, ReceiptRecord
+from perdure.log.records import ChangeSetRecord, FactRecord, ReceiptRecord
 from perdure.model.namespace import Namespace
 from perdure.model.stores import Imported, Problem
 from perdure.planning.checks import checked_flag
+from perdure.space.node_rules import NodeRules
 from perdure.transfer.checking import record_of, space_of
+from perdure.transfer.governed import Unsettled
 from perdure.transfer.lines import Header, RecordLine, SpaceEndLine, SpaceLine, TotalLine, secret_mark
 from perdure.transfer.merging import Item
-from perdure.transfer.reading import Read, Refused, read_header, read_lines
+from perdure.transfer.reading import Read, Refused, named_as_in_file, read_header, read_lines
 from perdure.transfer.reports import checked_space, checked_spaces
 from perdure.transfer.sections import Judged, Place, Spaces, Stopped, Verdict, Written, find_place
 from perdure.transfer.sources import Rereadable, Source, opened, size_of
 
 CHUNK_RECORDS = 1_000  # a transaction: more of them save little and keep other writers waiting longer
 CHUNK_BYTES = 4 * 1024 * 1024
+TOGETHER_MAX = 16  # chunks that lines which hang together may make one of
 PROBLEMS_MAX = 10_000  # that are kept; a file with more is no export
 SHOWN_MAX = 3  # that the message of an error names
 LOST = "; the rest of the space is left out, since the beginning of another may be lost with this line"
@@ -72,7 +76,8 @@ def import_lines(
     stores what is missing. What was forgotten, restored or changed in the source since is not undone here. Facts
     that a space was told by itself stay, but those of the file must be recorded after them. No policy runs and no
     observer is told. Records are written in file order, in transactions of at most 1,000, each durable before the
-    next; a failed one is not tried again.
+    next; a failed one is not tried again. Lines of a node or a turn and of its facts go into one transaction, which
+    is larger where it must be.
 
     Others may write meanwhile. Of a fact that is forgotten then, nothing more is stored: lines that name it are
     refused. After a purge, or an erasure of the memory, the import stops, since facts have other numbers then.
@@ -161,6 +166,15 @@ class _Section:
         self.facts = self.documents = self.records = self.bad = 0
         self.items: list[Item] = []
         self.size = 0
+        self.unsettled = Unsettled()
+        self.rules = NodeRules()
+
+    @property
+    def is_due(self) -> bool:
+        """Whether the lines that are waiting are to be stored: enough of them, and none without what it needs."""
+        chunks = max(len(self.items) / CHUNK_RECORDS, self.size / CHUNK_BYTES)
+        is_whole = not self.unsettled and self.rules.is_settled
+        return chunks >= TOGETHER_MAX or (chunks >= 1 and is_whole)
 
 
 class _Walk:
@@ -220,11 +234,14 @@ class _Walk:
             self._note(self._last, "the file ends after this line, before the line that ends it: it was cut")
         absent = set(self._options.spaces or ()) - self._named
         if absent:
-            self._note(1, f"{len(absent)} of the spaces that are to be imported are not in the file")
+            self._note(
+                1,
+                f"of the spaces that are to be imported {counted(len(absent), 'is', 'are')} not in the file",
+            )
 
     def _note(self, line: int, reason: str) -> None:
         if len(self._problems) < PROBLEMS_MAX:
-            self._problems.append(Problem(line, reason))
+            self._problems.append(Problem(line, named_as_in_file(reason)))  # as the file names fields
 
     def _refuse(self, line: int, reason: str) -> None:
         """Leave out a line that was to be a record."""
@@ -298,14 +315,19 @@ class _Walk:
             self._note(line, "ends a space, but none was begun")
             return
         self._flush(section)
+        known = {problem.line for problem in self._problems}
+        for what, at in section.rules.ends():
+            if at not in known:
+                self._note(at, what)
         if told.records != section.records:
             self._note(
-                line, f"the space was written with {told.records} records, but {section.records} are there"
+                line,
+                f"the space was written with {counted(told.records, 'record')}, but {section.records} are there",
             )
         elif not section.bad and (told.facts, told.documents) != (section.facts, section.documents):
             self._note(
                 line,
-                f"the space was written with {told.facts} facts and {told.documents} documents, but {section.facts} "
+                f"the space was written with {counted(told.facts, 'fact')} and {counted(told.documents, 'document')}, but {section.facts} "
                 f"and {section.documents} are there",
             )
         self._section = None
@@ -319,7 +341,7 @@ class _Walk:
         if (told.spaces, told.records) != (self._spaces, self._records):
             self._note(
                 line,
-                f"the file was written with {told.spaces} spaces and {told.records} records, but {self._spaces} and "
+                f"the file was written with {counted(told.spaces, 'space')} and {counted(told.records, 'record')}, but {self._spaces} and "
                 f"{self._records} are there",
             )
 
@@ -333,6 +355,9 @@ class _Walk:
         except InvalidRequest as error:
             self._refuse(read.number, error.message)
             return
+        if section.is_chosen and (wrong := list(section.rules.see(read.number, record))):
+            self._refuse(read.number, wrong[0])
+            return
         self._records += 1
         section.records += 1
         if isinstance(record, FactRecord):
@@ -345,11 +370,13 @@ class _Walk:
             return
         section.items.append(Item(read.number, record))
         section.size += read.size
-        if len(section.items) >= CHUNK_RECORDS or section.size >= CHUNK_BYTES:
+        section.unsettled.see(record)
+        if section.is_due:
             self._flush(section)
 
     def _flush(self, section: _Section) -> None:
         items, section.items, section.size = section.items, [], 0
+        section.unsettled.settle()
         if section.target is None or not items:
             return
         self.is_writing = self._writes
@@ -369,7 +396,7 @@ class _Walk:
             return
         self._created += 1
         self._facts += isinstance(item.record, FactRecord)
-        self._foreign += self._is_foreign and isinstance(item.record, ReceiptRecord)
+        self._foreign += self._is_foreign and isinstance(item.record, ReceiptRecord | ChangeSetRecord)
         if self._writes:
             self.committed = "yes"
 

@@ -1,7 +1,8 @@
 """The lines of an export: one readable JSON object per record, and what frames them.
 
 A field that is absent has its default. Times are integer milliseconds since 1970 UTC. Facts are named by their
-number in the file, which counts from 0 in each space. Digests and keys are hexadecimal.
+number in the file, which counts from 0 in each space; so do those of nodes and of conversations. Digests and keys are
+hexadecimal.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import msgspec
 from perdure.base.ids import keyed_hash
 
 FORMAT = "perdure-export"
-VERSION = 1  # grows when a reader of today would misread what is written
+VERSION = 2  # grows when a reader of today would misread what is written
 NUMBERS_MAX = 100_000  # facts or digests that a line names before the rest goes into another
 NOTHING = msgspec.Raw(b"")  # in place of metadata: there is none
 
@@ -99,6 +100,7 @@ class FactLine(_Line, frozen=True, tag="fact"):
     effective_from: int | Beginning | None = None
     retelling: int = 0
     made_from: tuple[int, ...] = ()
+    governed: bool = False  # what a node or a turn is seen as, whose line follows (version 2)
 
 
 class DocumentLine(FactLine, frozen=True, tag="document"):
@@ -219,6 +221,107 @@ class BlockLine(_Line, frozen=True, tag="block"):
     key: str | None = None
 
 
+class EvidenceFields(
+    msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, forbid_unknown_fields=True, gc=False
+):
+    """What a node rests on."""
+
+    uri: str
+    digest: str
+    kind: str
+    occurred_at: int
+    quote: str | None = None
+    start: int | None = None
+    end: int | None = None
+
+
+class RelationFields(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, gc=False):
+    """An edge to another node, by number; without one the node was forgotten."""
+
+    kind: str
+    node: int = -1
+
+
+class NodeLine(_Line, frozen=True, tag="node"):
+    """One revision of a node, whole; `fact` is what it is seen as, absent where it made no fact (version 2)."""
+
+    number: int
+    id: str
+    revision: int
+    change: str
+    kind: str
+    status: str
+    content: str
+    confidence: float
+    importance: float
+    created_at: int
+    updated_at: int
+    recorded_at: int
+    evidence: tuple[EvidenceFields, ...] = ()
+    relations: tuple[RelationFields, ...] = ()
+    labels: dict[str, str] = {}
+    subject: str | None = None
+    valid_from: int | None = None
+    valid_to: int | None = None
+    fact: int = -1
+    actor: str | None = None
+    reason: str | None = None
+
+
+class ChangedFields(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=False):
+    """A node that a change set changed, and the revision at which it left it."""
+
+    node: int
+    revision: int
+
+
+class ChangeSetLine(_Line, frozen=True, tag="change-set"):
+    """The answer kept under a change set's key; `key` and `request` as in a receipt (version 2)."""
+
+    key: str
+    request: str
+    occurred_at: int
+    recorded_at: int
+    nodes: tuple[ChangedFields, ...] = ()
+
+
+class AccessLine(_Line, frozen=True, tag="access"):
+    """A revision of a node went into a prompt, or was used (version 2)."""
+
+    kind: Literal["admission", "use"]
+    id: str
+    node: int
+    revision: int
+    occurred_at: int
+    recorded_at: int
+    context: str | None = None
+    actor: str | None = None
+
+
+class ConversationLine(_Line, frozen=True, tag="conversation"):
+    """A version of a session, before its turns; `turns` is how many it was told with (version 2)."""
+
+    number: int
+    session: str
+    version: str
+    turns: int
+    recorded_at: int
+
+
+class TurnLine(_Line, frozen=True, tag="turn"):
+    """One turn, exact, after the facts that it is seen as: so many, from `first` on (version 2)."""
+
+    conversation: int
+    position: int
+    source_id: str
+    role: str
+    text: str
+    observed_at: int
+    first: int
+    chunks: int
+    recorded_at: int
+
+
 class SpaceEndLine(_Line, frozen=True, tag="space-end"):
     """The last line of a space, with how many lines there were since its first."""
 
@@ -246,6 +349,11 @@ RecordLine = (
     | ReceiptLine
     | UseLine
     | BlockLine
+    | NodeLine
+    | ChangeSetLine
+    | AccessLine
+    | ConversationLine
+    | TurnLine
 )
 Line = SpaceLine | RecordLine | SpaceEndLine | TotalLine
 TYPES = frozenset(
@@ -262,6 +370,11 @@ TYPES = frozenset(
         "receipt",
         "use",
         "block",
+        "node",
+        "change-set",
+        "access",
+        "conversation",
+        "turn",
         "space-end",
         "total",
     }

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from perdure.base.canonical import canonical_json, decode_json
+from perdure.base.text import counted
 from perdure.errors import Blocked
 from perdure.log.records import (
     NO_FACT,
@@ -31,10 +32,13 @@ from perdure.planning.blocks import refuse_among, refuse_blocked
 from perdure.planning.vectors import find_other_model
 from perdure.space.draft import Draft
 from perdure.space.preparing import link_of
+from perdure.space.quotes import is_kept
 from perdure.space.state import TOLD, VECTOR_ITEM
 from perdure.temporal.links import Link, closes_cycle
 from perdure.transfer.book import Book
 from perdure.transfer.earlier import vector_digest
+from perdure.transfer.merging_governed import MERGES as GOVERNED
+from perdure.transfer.merging_governed import merge_governed
 from perdure.transfer.reading import Refused
 
 
@@ -52,6 +56,8 @@ def merge(draft: Draft, book: Book, item: Item) -> bool:
     Raises:
         Refused: it contradicts what is here or what the file has told; nothing of it is planned.
     """
+    if type(item.record) in GOVERNED:
+        return merge_governed(draft, book, item.record, item.line)
     return _MERGES[type(item.record)](draft, book, item.record, item)
 
 
@@ -60,6 +66,8 @@ def _merge_fact(draft: Draft, book: Book, record: FactRecord, item: Item) -> boo
         raise Refused(f"number {record.number} is not above that of the fact before it")
     if not record.version and record.ingest_time < book.newest_told():
         raise Refused("ingestTime lies before that of an earlier line: facts stand in their order of arrival")
+    if record.governed:
+        book.governed.refuse_unowned(record)
     made_from = tuple(sorted(book.numbers(record.made_from)))
     number = draft.find_number(record.id)
     is_here = number is not None
@@ -82,6 +90,8 @@ def _merge_fact(draft: Draft, book: Book, record: FactRecord, item: Item) -> boo
     notes.told.append(record.number)
     notes.here.append(number)
     notes.taken.add(number)
+    if record.governed:
+        notes.governed.add(number)
     if record.version:
         notes.documents.add(number)
     else:
@@ -94,7 +104,13 @@ def _refuse_other(record: FactRecord, stored: FactRecord) -> None:
         raise Refused(
             f"conflict: version {stored.version} of this document is stored, the file has version {record.version}"
         )
-    if _payload(record) != _payload(stored):
+    # A quote that went with its turn here does not come back.
+    told = (
+        msgspec.structs.replace(record, source=stored.source)
+        if is_kept(record.source, stored.source)
+        else record
+    )
+    if _payload(told) != _payload(stored):
         raise Refused("conflict: this id is stored with other content")
 
 
@@ -158,6 +174,7 @@ def _merge_end(draft: Draft, book: Book, record: EndRecord, item: Item) -> bool:
 
 
 def _merge_annotation(draft: Draft, book: Book, record: AnnotationRecord, item: Item) -> bool:
+    book.refuse_governed(record.number)
     number = book.number(record.number)
     known = draft.annotation(number)
     if known is not None and known.recorded_at >= record.recorded_at:
@@ -174,7 +191,7 @@ def _merge_vector(draft: Draft, book: Book, record: VectorRecord, item: Item) ->
     dimension = draft.dimension
     if dimension not in (0, len(record.data) // VECTOR_ITEM):
         raise Refused(
-            f"has {len(record.data) // VECTOR_ITEM} dimensions, but the vectors of this space have {dimension}"
+            f"has {counted(len(record.data) // VECTOR_ITEM, 'dimension')}, but the vectors of this space have {dimension}"
         )
     if other := find_other_model(draft, record.model):
         raise Refused(f"was made by another model than the vectors of this space ({other})")
@@ -191,6 +208,8 @@ def _merge_vector(draft: Draft, book: Book, record: VectorRecord, item: Item) ->
 
 
 def _merge_hidden(draft: Draft, book: Book, record: HideRecord, item: Item) -> bool:
+    for number in record.numbers:
+        book.refuse_governed(number)
     visible = tuple(
         number
         for number in _some(book.living(record.numbers), record.numbers)

@@ -10,6 +10,7 @@ import msgspec
 
 from perdure.base.canonical import strict_json
 from perdure.base.text import shown_number
+from perdure.contract.naming import on_the_wire
 from perdure.errors import InvalidRequest
 from perdure.transfer.lines import (
     FORMAT,
@@ -30,7 +31,7 @@ _BEGINS = b'{"format":"' + FORMAT.encode() + b'"'
 
 
 class Refused(Exception):
-    """What is wrong with one line.
+    """What is wrong with one line; `reason` names fields as they are in the file.
 
     `kind` is the type of a line which is a whole object all the same. Where it is "" the line may stand for any number
     of lines that damage made one.
@@ -38,7 +39,12 @@ class Refused(Exception):
 
     def __init__(self, reason: str, *, kind: str = "") -> None:
         super().__init__(reason)
-        self.reason, self.kind = reason, kind
+        self.reason, self.kind = named_as_in_file(reason), kind
+
+
+def named_as_in_file(reason: str) -> str:
+    """Return what is wrong with fields named as in the file; a kind of relation is spelled like a field and is none."""
+    return on_the_wire(reason, "superseded_by")
 
 
 class Read(NamedTuple):

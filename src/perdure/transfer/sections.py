@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import msgspec
 
 from perdure.errors import Conflict
 from perdure.log.protocol import Log
-from perdure.log.records import FactRecord, HideRecord, SpaceRecord, encode
+from perdure.log.records import (
+    ConversationRecord,
+    FactRecord,
+    HideRecord,
+    NodeRecord,
+    Record,
+    SpaceRecord,
+    TurnRecord,
+    encode,
+)
 from perdure.model.namespace import Namespace
 from perdure.space.draft import Draft, StateBase
 from perdure.space.facts import FactReader
@@ -21,7 +30,10 @@ from perdure.space.space import Space
 from perdure.space.state import SpaceState
 from perdure.transfer.book import Book
 from perdure.transfer.earlier import Before, Earlier
+from perdure.transfer.governed import GovernedBook, Line, step_of
 from perdure.transfer.merging import Item, merge
+from perdure.transfer.merging_governed import MERGES as GOVERNED
+from perdure.transfer.merging_governed import is_torn
 from perdure.transfer.reading import Refused
 from perdure.transfer.restored import Restored
 
@@ -61,7 +73,8 @@ class Judged:
 
     def __init__(self, place: Place) -> None:
         self._space, self._earlier = place.space, Earlier()
-        self._book = Book(place.first.block_key, _unanalysed, Restored(place.log).of)
+        governed = GovernedBook(writes=False)
+        self._book = Book(place.first.block_key, _unanalysed, Restored(place.log).of, governed)
 
     def take(self, items: Sequence[Item]) -> list[Verdict]:
         """Return a verdict an item, in order.
@@ -75,8 +88,7 @@ class Judged:
             base = StateBase(state, reader, secret)
             _fetch(state, reader, base, items)
             draft = Draft(Before(base, self._earlier), state, secret, 0)
-            self._book.begin(draft)
-            return draft, [_verdict(draft, self._book, item) for item in items]
+            return draft, _verdicts(draft, self._book, items)
 
         secret = self._space.log.secret
         draft, verdicts = self._space.read(judge)
@@ -91,7 +103,8 @@ class Written:
     def __init__(self, place: Place, *, strict: bool) -> None:
         self._place, self._space, self._strict = place, place.space, strict
         self._restored = Restored(place.log)
-        self._book = Book(place.first.block_key, self._units, self._restored.of)
+        governed = GovernedBook(writes=True)
+        self._book = Book(place.first.block_key, self._units, self._restored.of, governed)
 
     def take(self, items: Sequence[Item]) -> list[Verdict]:
         """Store what is new and return a verdict an item, in order.
@@ -117,15 +130,15 @@ class Written:
         return state.number
 
     def _plan(self, draft: Draft, items: Sequence[Item]) -> list[Verdict]:
-        self._book.begin(draft)
+        self._book.check(draft.state)
         if not draft.state.number:
             raise Conflict("this memory was erased meanwhile: import again", kind="epoch")
-        verdicts: list[Verdict] = []
-        for item in items:
-            verdict = _verdict(draft, self._book, item)
+        verdicts = _verdicts(draft, self._book, items)
+        for item, verdict in zip(items, verdicts, strict=True):
             if self._strict and isinstance(verdict, Refused):
                 raise Stopped(item.line, verdict)
-            verdicts.append(verdict)
+        if (step := step_of(draft, self._book.governed)) is not None:
+            draft.add(step)
         return verdicts
 
     def _prepared(self, items: Sequence[Item]) -> list[Item]:
@@ -171,9 +184,71 @@ def _unanalysed(record: FactRecord) -> tuple[list[str], ...]:
     return ([],) * (1 + len(record.cuts))
 
 
+def _verdicts(draft: Draft, book: Book, items: Sequence[Item]) -> list[Verdict]:
+    """Plan what items add; return a verdict an item.
+
+    Where a node or a turn is refused, what hangs together with it is too: then all is planned anew without it.
+    """
+    lines = [Line(item.line, item.record) for item in items]
+    if not any(type(record) in GOVERNED or _is_governed(record) for _, record in lines):
+        book.begin(draft)
+        book.governed.begin(draft, (), {})
+        return [_verdict(draft, book, item) for item in items]
+    left_out: dict[int, Refused] = {}
+    reasons: dict[
+        int, Refused
+    ] = {}  # the first of each line: later ones only say that something else is refused
+    while True:
+        attempt = Draft(draft, draft.state, draft.secret, draft.now)
+        attempt.analysed_by = draft.analysed_by
+        book.begin(attempt)
+        book.governed.begin(attempt, lines, left_out)
+        verdicts = [_verdict(attempt, book, item) for item in items]
+        for item, verdict in zip(items, verdicts, strict=True):
+            if isinstance(verdict, Refused):
+                reasons.setdefault(item.line, verdict)
+        more = {line: why for line, why in _torn(book, items, verdicts) if line not in left_out}
+        if not more:
+            draft.absorb(attempt)
+            return [
+                reasons[item.line] if isinstance(verdict, Refused) else verdict
+                for item, verdict in zip(items, verdicts, strict=True)
+            ]
+        left_out = left_out | more
+
+
+def _is_governed(record: Record) -> bool:
+    return isinstance(record, FactRecord) and record.governed
+
+
+def _torn(book: Book, items: Sequence[Item], verdicts: Sequence[Verdict]) -> Iterator[tuple[int, Refused]]:
+    """Yield the lines of nodes and conversations of which a part is refused, with the reason."""
+    begun: dict[int, int] = {}  # lines of conversations by number that have no turn yet
+    for item, verdict in zip(items, verdicts, strict=True):
+        record = item.record
+        if type(record) not in GOVERNED:
+            continue
+        if isinstance(verdict, Refused):
+            yield item.line, verdict
+        elif is_torn(book, record, item.line):
+            yield item.line, Refused("is a turn of which a part is left out")
+        elif isinstance(record, ConversationRecord) and verdict:
+            begun[record.number] = item.line
+        elif isinstance(record, TurnRecord):
+            begun.pop(record.conversation, None)
+    wrong = book.governed.torn()
+    for item in items:
+        if isinstance(item.record, NodeRecord) and (what := wrong.get(item.record.number)) is not None:
+            yield item.line, Refused(what)
+    for line in begun.values():
+        yield line, Refused("is a version of which no turn follows, or all are left out")
+
+
 def _verdict(draft: Draft, book: Book, item: Item) -> Verdict:
     try:
-        return merge(draft, book, item)
+        verdict = merge(draft, book, item)
+        book.governed.take(item.line, item.record)
+        return verdict
     except Refused as refused:
         return refused
 

@@ -1,11 +1,12 @@
 """Which facts of a space a filtered export holds: it reads as though all that do not match had been forgotten.
 
-So links over facts that are left out are bridged, as forgetting bridges them: no older version comes back.
+So links over facts that are left out are bridged, as forgetting bridges them: no older version comes back. A node, or a
+turn, goes with any of its facts; a node that was never seen as one has nothing that could match, and goes too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any
 
@@ -13,7 +14,16 @@ from perdure.base.canonical import decode_json
 from perdure.filters.evaluate import matches
 from perdure.filters.grammar import Filter, FirstClass
 from perdure.log.protocol import Entry, Head, Log, Read
-from perdure.log.records import AnnotationRecord, FactRecord, LinkRecord, RemovalRecord, decode, encode
+from perdure.log.records import (
+    AnnotationRecord,
+    FactRecord,
+    LinkRecord,
+    Record,
+    RemovalRecord,
+    decode,
+    encode,
+)
+from perdure.space.parting import Parting
 from perdure.space.preparing import link_of
 from perdure.space.state import seen_metadata
 from perdure.temporal.columns import begins_at
@@ -34,10 +44,12 @@ def read_matching(log: Log, space: int, head: Head, tree: Filter) -> Read:
         Moved: something was erased from the space after the head.
         Corrupt, Unavailable: a record cannot be read.
     """
-    links = _Links()
+    links, parting = _Links(), Parting()
     annotated: dict[int, int] = {}
     for seq, data in log.read(space, 0, head.seq):
         record = None if data is None else decode(data, space=space, seq=seq)
+        if record is not None:
+            parting.see(seq, record)
         if isinstance(record, AnnotationRecord):
             annotated[record.number] = seq
         elif isinstance(record, LinkRecord):
@@ -47,15 +59,15 @@ def read_matching(log: Log, space: int, head: Head, tree: Filter) -> Read:
         links.see(fact)
         if not _is_match(tree, fact, seen):
             left_out[fact.number] = seq
-    return _without(log, space, head, left_out, links)
+    parted = parting.part(left_out.keys(), set(left_out.values()), seen_only=True)
+    numbers = left_out.keys() | parted.facts
+    gone = frozenset({*left_out.values(), *parted.seqs})
+    added: list[Record] = [RemovalRecord(tuple(sorted(numbers)), 0, tuple(sorted(gone)), 0)] if gone else []
+    added += [*map(_record_of, relinks(numbers, links)), *parted.added]
+    return _without(log, space, head, gone, [encode(record) for record in added])
 
 
-def _without(log: Log, space: int, head: Head, left_out: dict[int, int], links: _Links) -> Read:
-    numbers, seqs = tuple(left_out), tuple(left_out.values())
-    gone = frozenset(seqs)
-    added = [encode(RemovalRecord(numbers, 0, seqs, 0))] if left_out else []
-    added += [encode(_record_of(link)) for link in relinks(left_out.keys(), links)]
-
+def _without(log: Log, space: int, head: Head, gone: frozenset[int], added: Sequence[bytes]) -> Read:
     def read() -> Iterator[Entry]:
         for entry in log.read(space, 0, head.seq):
             yield Entry(entry.seq, None) if entry.seq in gone else entry

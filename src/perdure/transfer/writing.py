@@ -9,40 +9,55 @@ from typing import Any
 import msgspec
 
 from perdure.log.records import (
+    AccessRecord,
     AnnotationRecord,
     BlockRecord,
+    ChangeSetRecord,
+    ConversationRecord,
     EndRecord,
     FactRecord,
     HideRecord,
     LinkRecord,
+    MarkRecord,
     Merges,
+    NodeRecord,
     ReceiptItem,
     ReceiptRecord,
     Record,
     SpaceRecord,
+    TurnRecord,
     UseRecord,
     VectorRecord,
 )
+from perdure.log.records import EvidenceFields as EvidenceRecord
 from perdure.log.records import SourceFields as SourceRecord
 from perdure.temporal.columns import BEGINNING
 from perdure.transfer.lines import (
     NOTHING,
     NUMBERS_MAX,
+    AccessLine,
     AnnotationLine,
     Beginning,
     BlockLine,
+    ChangedFields,
+    ChangeSetLine,
+    ConversationLine,
     DocumentLine,
     EndLine,
+    EvidenceFields,
     FactLine,
     HiddenLine,
     ItemFields,
     LinkLine,
     MergedFields,
+    NodeLine,
     ReceiptLine,
     RecordLine,
+    RelationFields,
     RetractionLine,
     SourceFields,
     SpaceLine,
+    TurnLine,
     UseLine,
     VectorLine,
 )
@@ -61,7 +76,10 @@ def space_line(record: SpaceRecord, *, blocks: bool) -> SpaceLine:
 
 
 def lines_of(record: Record) -> Iterator[RecordLine]:
-    """Yield the lines of a folded record: one, or several where it names very many facts."""
+    """Yield the lines of a folded record: one, or several where it names very many facts; none for a mark.
+
+    Whoever imports begins a sequence of changes of its own.
+    """
     yield from _LINES[type(record)](record)
 
 
@@ -173,6 +191,46 @@ def _block(record: BlockRecord) -> Iterator[BlockLine]:
         yield BlockLine(tuple(digest.hex() for digest in digests), record.recorded_at, key)
 
 
+def _node(record: NodeRecord) -> Iterator[NodeLine]:
+    told: dict[str, Any] = {name: getattr(record, name) for name in _NODE_ALIKE}
+    yield NodeLine(
+        **told,
+        evidence=tuple(map(_evidence, record.evidence)),
+        relations=tuple(RelationFields(kind, node) for kind, node in record.relations),
+        labels=dict(record.labels),
+    )
+
+
+_NODE_ALIKE = [name for name in NodeLine.__struct_fields__ if name not in ("evidence", "relations", "labels")]
+
+
+def _evidence(told: EvidenceRecord) -> EvidenceFields:
+    return EvidenceFields(
+        told.uri, told.digest, told.kind, told.occurred_at, told.quote, told.start, told.end
+    )
+
+
+def _change_set(record: ChangeSetRecord) -> Iterator[ChangeSetLine]:
+    nodes = tuple(ChangedFields(node, revision) for node, revision in record.nodes)
+    yield ChangeSetLine(record.key.hex(), record.request.hex(), record.occurred_at, record.recorded_at, nodes)
+
+
+def _access(record: AccessRecord) -> Iterator[AccessLine]:
+    yield AccessLine(**{name: getattr(record, name) for name in AccessLine.__struct_fields__})
+
+
+def _conversation(record: ConversationRecord) -> Iterator[ConversationLine]:
+    yield ConversationLine(**{name: getattr(record, name) for name in ConversationLine.__struct_fields__})
+
+
+def _turn(record: TurnRecord) -> Iterator[TurnLine]:
+    yield TurnLine(**{name: getattr(record, name) for name in TurnLine.__struct_fields__})
+
+
+def _mark(record: MarkRecord) -> Iterator[RecordLine]:
+    return iter(())
+
+
 def _parts(members: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
     for start in range(0, len(members), NUMBERS_MAX):
         yield tuple(members[start : start + NUMBERS_MAX])
@@ -188,4 +246,10 @@ _LINES: dict[type, Callable[[Any], Iterator[RecordLine]]] = {
     ReceiptRecord: _receipt,
     UseRecord: _use,
     BlockRecord: _block,
+    NodeRecord: _node,
+    ChangeSetRecord: _change_set,
+    AccessRecord: _access,
+    ConversationRecord: _conversation,
+    TurnRecord: _turn,
+    MarkRecord: _mark,
 }
