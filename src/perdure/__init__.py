@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from perdure.asynchronous import AsyncMemory, AsyncStore
+    from perdure.base.acting import acting
     from perdure.base.clock import Clock, ManualClock, SystemClock
     from perdure.contract.capabilities import Capabilities
+    from perdure.copying import copy
     from perdure.errors import (
         Blocked,
         Busy,
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from perdure.model.certificate import Certificate, Step
     from perdure.model.context import Context
     from perdure.model.document import Deleted, Document, DocumentHit
+    from perdure.model.event import AuditEvent, EventsHead
     from perdure.model.fact import End, Fact, Source
     from perdure.model.finding import Finding, Salvaged, Verified
     from perdure.model.hit import Explanation, Hit
@@ -52,12 +55,14 @@ if TYPE_CHECKING:
     from perdure.model.stores import Health
     from perdure.model.trace import Diff, Trace
     from perdure.salvaging import salvage
+    from perdure.sessions.session import SessionMemory
     from perdure.store import Memory, Store
     from perdure.verifying import verify
 
 _HOMES = {
     "AsyncMemory": "asynchronous",
     "AsyncStore": "asynchronous",
+    "AuditEvent": "model.event",
     "Blocked": "errors",
     "Busy": "errors",
     "Capabilities": "contract.capabilities",
@@ -75,6 +80,7 @@ _HOMES = {
     "DocumentHit": "model.document",
     "End": "model.fact",
     "Erased": "model.replies",
+    "EventsHead": "model.event",
     "Explanation": "model.hit",
     "Fact": "model.fact",
     "Finding": "model.finding",
@@ -98,6 +104,7 @@ _HOMES = {
     "QueryLimit": "errors",
     "Remembered": "model.replies",
     "Salvaged": "model.finding",
+    "SessionMemory": "sessions.session",
     "Source": "model.fact",
     "Status": "model.status",
     "Step": "model.certificate",
@@ -108,6 +115,8 @@ _HOMES = {
     "Unavailable": "errors",
     "Verified": "model.finding",
     "WrongKey": "errors",
+    "acting": "base.acting",
+    "copy": "copying",
     "as_prompt": "memory.prompting",
     "salvage": "salvaging",
     "verify": "verifying",
@@ -116,6 +125,7 @@ _HOMES = {
 __all__ = [
     "AsyncMemory",
     "AsyncStore",
+    "AuditEvent",
     "Blocked",
     "Busy",
     "Capabilities",
@@ -133,6 +143,7 @@ __all__ = [
     "DocumentHit",
     "End",
     "Erased",
+    "EventsHead",
     "Explanation",
     "Fact",
     "Finding",
@@ -156,6 +167,7 @@ __all__ = [
     "Reindexed",
     "Remembered",
     "Salvaged",
+    "SessionMemory",
     "Source",
     "Status",
     "Step",
@@ -166,7 +178,9 @@ __all__ = [
     "Unavailable",
     "Verified",
     "WrongKey",
+    "acting",
     "as_prompt",
+    "copy",
     "salvage",
     "verify",
 ]

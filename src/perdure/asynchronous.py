@@ -33,6 +33,8 @@ from types import TracebackType
 from typing import Any, Concatenate, Generic, ParamSpec, Protocol, Self, TypeVar
 
 from perdure.base.clock import Clock
+from perdure.conversation.conversation import ConversationMemory
+from perdure.conversation.ranking import QueryPlanner
 from perdure.documents.documents import Documents
 from perdure.documents.index import DocumentIndex
 from perdure.errors import Unavailable
@@ -41,8 +43,9 @@ from perdure.memory.config import MemoryConfig
 from perdure.model.fact import Fact
 from perdure.model.hit import Hit
 from perdure.model.namespace import Namespace
-from perdure.opening import Backend, Durability, KeyForm
+from perdure.opening import AuditLevel, Backend, Durability, KeyForm, KeystoreForm
 from perdure.planning.checks import checked_count
+from perdure.repository.repository import Repository
 from perdure.store import MEMORY_BYTES_DEFAULT, Memory, Store
 
 P = ParamSpec("P")
@@ -138,6 +141,10 @@ class AsyncMemory(_Twin[Memory]):
         key: KeyForm | None = None,
         durability: Durability = "full",
         timeout_s: float = 30.0,
+        tenant: str | None = None,
+        keystore: KeystoreForm | None = None,
+        audit: AuditLevel = "on",
+        audit_queries: bool = False,
         threads: int = THREADS_DEFAULT,
     ) -> Self:
         """Open (or create) a store and return the memory of one of its spaces; closing it closes the store.
@@ -158,6 +165,10 @@ class AsyncMemory(_Twin[Memory]):
             key=key,
             durability=durability,
             timeout_s=timeout_s,
+            tenant=tenant,
+            keystore=keystore,
+            audit=audit,
+            audit_queries=audit_queries,
         )
         return cls(await _opened(pool, call), pool, owns_store=True)
 
@@ -182,6 +193,7 @@ class AsyncMemory(_Twin[Memory]):
     history = _threaded(Memory.history)
     list = _threaded(Memory.list)
     changes = _threaded(Memory.changes)
+    events = _threaded(Memory.events)
     forget = _threaded(Memory.forget)
     restore = _threaded(Memory.restore)
     unblock = _threaded(Memory.unblock)
@@ -249,6 +261,39 @@ class AsyncDocuments(_Twin[Documents]):
     call = _threaded(Documents.call)
 
 
+class AsyncRepository(_Twin[Repository]):
+    """The governed knowledge of one space, for asyncio. `await AsyncStore.repository(...)` gives one; the calls are
+    those of `Repository`."""
+
+    apply = _threaded(Repository.apply)
+    record_admission = _threaded(Repository.record_admission)
+    record_use = _threaded(Repository.record_use)
+    forget = _threaded(Repository.forget)
+    get = _threaded(Repository.get)
+    query = _threaded(Repository.query)
+    revisions = _threaded(Repository.revisions)
+    review_queue = _threaded(Repository.review_queue)
+    snapshot = _threaded(Repository.snapshot)
+    change_token = _threaded(Repository.change_token)
+    changes = _threaded(Repository.changes)
+    usage = _threaded(Repository.usage)
+    access_events = _threaded(Repository.access_events)
+    call = _threaded(Repository.call)
+
+
+class AsyncConversation(_Twin[ConversationMemory]):
+    """The conversations beside one space, for asyncio. `await AsyncStore.conversation(...)` gives them; the calls are
+    those of `ConversationMemory`. Experimental."""
+
+    remember = _threaded(ConversationMemory.remember)
+    recall = _threaded(ConversationMemory.recall)
+    expand = _threaded(ConversationMemory.expand)
+    get = _threaded(ConversationMemory.get)
+    list = _threaded(ConversationMemory.list)
+    forget = _threaded(ConversationMemory.forget)
+    call = _threaded(ConversationMemory.call)
+
+
 class AsyncStore(_Twin[Store]):
     """One tenant, for asyncio. Close it, or use it as in `async with await AsyncStore.open(path) as store`; the
     calls are those of `Store`."""
@@ -268,6 +313,13 @@ class AsyncStore(_Twin[Store]):
         durability: Durability = "full",
         timeout_s: float = 30.0,
         memory_bytes: int = MEMORY_BYTES_DEFAULT,
+        tenant: str | None = None,
+        keystore: KeystoreForm | None = None,
+        replica: str | None = None,
+        fold: bool = True,
+        audit: AuditLevel = "on",
+        audit_queries: bool = False,
+        audit_log: Log | None = None,
         threads: int = THREADS_DEFAULT,
     ) -> Self:
         """Open (or create) a store. Arguments as in `Store.open`, and `threads`: how many calls may run at once,
@@ -286,6 +338,13 @@ class AsyncStore(_Twin[Store]):
             durability=durability,
             timeout_s=timeout_s,
             memory_bytes=memory_bytes,
+            tenant=tenant,
+            keystore=keystore,
+            replica=replica,
+            fold=fold,
+            audit=audit,
+            audit_queries=audit_queries,
+            audit_log=audit_log,
         )
         return cls(await _opened(pool, call), pool)
 
@@ -318,6 +377,25 @@ class AsyncStore(_Twin[Store]):
         held = await self._run(Store.documents, principal, scope, config=config)
         return AsyncDocuments(held, self._threads)
 
+    async def repository(
+        self, principal: str | None = None, scope: str | None = None, *, config: MemoryConfig | None = None
+    ) -> AsyncRepository:
+        """Return the governed knowledge of a space; arguments as in `Store.repository`."""
+        held = await self._run(Store.repository, principal, scope, config=config)
+        return AsyncRepository(held, self._threads)
+
+    async def conversation(
+        self,
+        principal: str | None = None,
+        scope: str | None = None,
+        *,
+        config: MemoryConfig | None = None,
+        planner: QueryPlanner | None = None,
+    ) -> AsyncConversation:
+        """Return the conversations beside a space; arguments as in `Store.conversation`."""
+        held = await self._run(Store.conversation, principal, scope, config=config, planner=planner)
+        return AsyncConversation(held, self._threads)
+
     async def export_lines(
         self,
         *,
@@ -331,6 +409,10 @@ class AsyncStore(_Twin[Store]):
         """
         lines = await self._run(Store.export_lines, spaces=spaces, filter=filter, blocks=blocks)
         return self._lines(lines)
+
+    async def export_events(self) -> AsyncIterator[bytes]:
+        """Return the lines of an export of all events, as `export_lines` does."""
+        return self._lines(await self._run(Store.export_events))
 
     async def _lines(self, lines: Iterator[bytes]) -> AsyncIterator[bytes]:
         steps = _Steps(lines)
@@ -352,9 +434,15 @@ class AsyncStore(_Twin[Store]):
     rekey = _threaded(Store.rekey)
     purge = _threaded(Store.purge)
     erase = _threaded(Store.erase)
+    delete_tenant = _threaded(Store.delete_tenant)
     verify = _threaded(Store.verify)
     check_certificate = _threaded(Store.check_certificate)
     backup = _threaded(Store.backup)
+    events = _threaded(Store.events)
+    events_head = _threaded(Store.events_head)
+    verify_events = _threaded(Store.verify_events)
+    trim_events = _threaded(Store.trim_events)
+    note_event = _threaded(Store.note_event)
 
     async def close(self) -> None:
         """Finish the calls that were made before, keep what makes the next opening fast, and release everything.

@@ -11,9 +11,11 @@ from typing import Protocol
 
 from msgspec import structs
 
+from perdure.base.disk import erase
 from perdure.base.ids import keyed_hash
+from perdure.base.sqlite.keys import KeyForm, checked_key
+from perdure.base.text import counted
 from perdure.errors import Conflict, Corrupt, InvalidRequest, NotFound, Unavailable
-from perdure.log.disk import erase
 from perdure.log.journal import (
     JournalLog,
     create_keeping,
@@ -24,7 +26,6 @@ from perdure.log.places import checked_path, checked_target
 from perdure.log.protocol import Batch, Entry, Finding, Log, Progress
 from perdure.log.records import FactRecord, Record, SpaceRecord, encode
 from perdure.log.sqlite.files import StoreFiles
-from perdure.log.sqlite.keys import KeyForm, checked_key
 from perdure.log.sqlite.log import SqliteLog
 from perdure.log.sqlite.salvaging import keep_secret, kept_from_others, open_remains
 from perdure.memory.config import MemoryConfig
@@ -176,7 +177,7 @@ class _Salvage:
     def write(self, log: Log) -> None:
         """Write every space of which anything is left."""
         if self._remains.unplaced > 0:
-            what = f"the last {self._remains.unplaced} records that were acknowledged are lost, of whichever spaces"
+            what = f"of the last records that were acknowledged {counted(self._remains.unplaced, 'is', 'are')} lost, of whichever spaces"
             self.lost.append(Finding(what))
         for number in self._remains.spaces():
             mended = mend(number, self._remains.last(number), partial(self._remains.read, number))
@@ -192,7 +193,7 @@ class _Salvage:
             ) -> Iterator[Entry]:
                 return mended.entries(first, receipts=not self._renewed, blocks=blocks)
 
-            self._write_space(log, number, fold(number, entries))
+            self._write_space(log, number, fold(number, entries, log.secret))
 
     def _write_space(self, log: Log, number: int, records: Iterator[Record]) -> None:
         first = next(records, None)

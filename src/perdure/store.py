@@ -5,33 +5,59 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping
+from datetime import timedelta
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 from weakref import WeakValueDictionary
 
+from perdure.audit.audited_log import DIRECTORY, follow_first
 from perdure.base.clock import Clock, SystemClock, checked_now
+from perdure.base.ids import checked_id
+from perdure.base.instants import Instant
+from perdure.conversation.conversation import ConversationMemory
+from perdure.conversation.ranking import QueryPlanner
 from perdure.documents.documents import Documents
 from perdure.errors import InvalidRequest, PerdureError, Unavailable
 from perdure.lexical.profile import get_profile
 from perdure.log.commits import Commits
 from perdure.log.protocol import Log, Progress, Purged
+from perdure.memory.auditing import StoreEvents
+from perdure.memory.citing import all_turns
 from perdure.memory.config import MemoryConfig
 from perdure.memory.facade import Memory as SpaceMemory
 from perdure.memory.keeping import KeptConfig, refuse_other
+from perdure.memory.quoting import erase_quotes
 from perdure.model.certificate import Certificate
+from perdure.model.conversation_forms import conversation_of, find_beside
+from perdure.model.event import AuditEvent, EventsHead
 from perdure.model.finding import Finding, Verified
-from perdure.model.namespace import Namespace, checked_namespace
-from perdure.model.replies import Erased, PurgeReceipt
-from perdure.model.stores import Exported, Health, Imported, StoreCounters, StoreStats
-from perdure.opening import Backend, Durability, KeyForm, Opening, check_timeout, open_log
-from perdure.planning.certificates import certify_purge, conclude, contradictions
-from perdure.planning.checks import checked_count, checked_flag
+from perdure.model.namespace import SESSIONS_SUFFIX, Namespace, checked_namespace
+from perdure.model.replies import Erased, Page, PurgeReceipt
+from perdure.model.stores import DeletedTenant, Exported, Health, Imported, StoreCounters, StoreStats
+from perdure.opening import (
+    AUDITS,
+    Auditing,
+    AuditLevel,
+    Backend,
+    Durability,
+    KeyForm,
+    KeystoreForm,
+    Opening,
+    audited,
+    check_timeout,
+    open_log,
+)
+from perdure.planning.certificates import certify_purge, conclude, contradictions, reach_of
+from perdure.planning.checks import checked_choice, checked_count, checked_flag
 from perdure.planning.embedding import Embedding
-from perdure.planning.erasing import erase_spaces, has_remains, named_spaces, survey_spaces
+from perdure.planning.erasing import erase_spaces, has_remains, matching, named_spaces, survey_spaces
 from perdure.planning.questions import find_filter
+from perdure.repository.repository import Repository
 from perdure.search.query import Budget
-from perdure.space.purging import purge_store, rewritten
+from perdure.sessions.keeping import Kept, sessions_of
+from perdure.sessions.session import SessionMemory
+from perdure.space.purging import purge_store, rewriting
 from perdure.space.registry import Registry
 from perdure.space.settings import Settings
 from perdure.space.space import Space
@@ -64,6 +90,10 @@ class Memory(SpaceMemory):
         key: KeyForm | None = None,
         durability: Durability = "full",
         timeout_s: float = 30.0,
+        tenant: str | None = None,
+        keystore: KeystoreForm | None = None,
+        audit: AuditLevel = "on",
+        audit_queries: bool = False,
     ) -> Memory:
         """Open (or create) a store and return the memory of one of its spaces; closing it closes the store.
 
@@ -80,6 +110,10 @@ class Memory(SpaceMemory):
             key=key,
             durability=durability,
             timeout_s=timeout_s,
+            tenant=tenant,
+            keystore=keystore,
+            audit=audit,
+            audit_queries=audit_queries,
         )
         try:
             return store.memory_of(namespace, None, store.close)
@@ -102,10 +136,12 @@ class Store:
         clock: Clock,
         memory_bytes: int = MEMORY_BYTES_DEFAULT,
         config: MemoryConfig | None = None,
+        fold: bool = True,
     ) -> None:
         self.log, self.clock = log, clock
-        self._config, self._kept = config, KeptConfig(log)
-        self._registry = Registry(log, clock, memory_bytes)
+        self._config, self._registry = config, Registry(log, clock, memory_bytes, fold=fold)
+        self._kept = KeptConfig(log, self._registry.find_number)
+        self._events = StoreEvents(log, self._namespaces, self._space_of)
         # Whoever asks for a memory once more, as a server does with each request, gets the one that was made.
         self._made: WeakValueDictionary[Namespace, Memory] = WeakValueDictionary()
         self._recent: deque[Memory] = deque(maxlen=MEMORIES_KEPT)  # they live on without a handle
@@ -127,11 +163,19 @@ class Store:
         durability: Durability = "full",
         timeout_s: float = 30.0,
         memory_bytes: int = MEMORY_BYTES_DEFAULT,
+        tenant: str | None = None,
+        keystore: KeystoreForm | None = None,
+        replica: str | None = None,
+        fold: bool = True,
+        audit: AuditLevel = "on",
+        audit_queries: bool = False,
+        audit_log: Log | None = None,
     ) -> Store:
         """Open (or create) a store.
 
         Args:
-            path: a directory, made when absent; `":memory:"` is ephemeral.
+            path: a directory, made when absent; `":memory:"` is ephemeral; `postgresql://…` is a database that any number
+                of processes and machines share.
             log: an object of the Log protocol instead of a path; it has a secret of its own.
             config: the settings of every memory that is asked for without; those that the store keeps when
                 absent, else the defaults.
@@ -145,26 +189,36 @@ class Store:
                 what it raises passes through). A new store is encrypted with it; None is for a plain one.
             durability: `full` survives power loss; `normal` may lose the last commits then, and is faster.
             timeout_s: how long a write waits for another process's turn before it raises Busy.
-            memory_bytes: how much derived state the spaces of this process may hold together.
+            memory_bytes: how much derived state the spaces of this process may hold together. In a database, which others
+                serve as well, a space that alone takes more raises Busy; a store in files serves it all the same.
+            tenant: whose store it is among those of a database; "default" when absent.
+            keystore: with a database, the directory outside of it and of its backups that keeps the tenants' secrets and
+                keys, shared by all its servers; an object that does (`Keystore`); or "off", with a `secret`: records are
+                then stored as they are, and what is erased stays `pending`, since logs and backups may still hold it.
+            replica: with a database, the address of a standby of it: spaces are loaded from there as far as it has come.
+            fold: with a database, keep snapshots of the spaces in the background, so that all its servers open them fast:
+                on one thread, which `close` ends. Without, whoever writes keeps them, as with a store in files.
+            audit: "on" keeps an event of every change, "full" of every recall too, "off" none.
+            audit_queries: keep the words that were asked for with a recall's event, not only their digest.
+            audit_log: where a `log` that was given has its events; they last as long as the process when absent.
 
         Raises:
             InvalidRequest: an argument is wrong, or `config` is another than the one that the store keeps.
             Busy, Corrupt, WrongKey, StorageFull, Unavailable.
         """
-        if (path is None) == (log is None):
-            raise InvalidRequest("open takes a path or a log, one of them", field="path")
-        for name, value in (("secret", secret), ("key", key)):
-            if log is not None and value is not None:
-                raise InvalidRequest(f"a log has a {name} of its own; leave {name} out", field=name)
-        if clock is not None and not callable(getattr(clock, "now", None)):
-            raise InvalidRequest(f"clock must have a method now, got {type(clock).__name__}", field="clock")
-        checked_count(memory_bytes, "memory_bytes", 0, MEMORY_BYTES_MAX)
+        of_path = {"secret": secret, "key": key, "tenant": tenant, "keystore": keystore, "replica": replica}
+        _check_place(path, log, audit_log, of_path)
+        _check_usual(clock, memory_bytes, fold=fold, save_config=save_config)
         chosen = None if config is None else _checked_config(config)
-        if checked_flag(save_config, "save_config"):
+        if save_config:
             _writable_config(chosen)
-        opened = open_log(path, Opening(backend, secret, key, durability, timeout_s)) if log is None else log
-        store = cls(opened, clock=clock or SystemClock(), memory_bytes=memory_bytes, config=chosen)
+        auditing = _checked_auditing(audit, audit_log, audit_queries=audit_queries)
+        present = clock or SystemClock()
+        opening = Opening(backend, secret, key, durability, timeout_s, tenant, keystore, replica)
+        opened = open_log(path, opening) if log is None else log
         try:
+            followed = audited(opened, path, opening, present, auditing)
+            store = cls(followed, clock=present, memory_bytes=memory_bytes, config=chosen, fold=fold)
             if save_config:
                 store.save_config(chosen)
             elif chosen is not None:
@@ -225,7 +279,75 @@ class Store:
             replace_facts=chosen.on_id_conflict == "replace",
             receipt_days=chosen.receipt_days,
             embedding=Embedding(chosen.embedder_object, chosen.embedding_dimension),
+            governed=chosen.governed,
         )
+
+    def repository(
+        self,
+        principal: str | None = None,
+        scope: str | None = None,
+        *,
+        config: MemoryConfig | None = None,
+    ) -> Repository:
+        """Return the governed knowledge of a space: the same space, seen as nodes with evidence and a lifecycle.
+
+        Args:
+            config: as in `memory`; its `decision_kinds` say which evidence lets a node become active, and end being so.
+        """
+        namespace = checked_namespace(principal, scope)
+        self._check_open()
+        chosen, _ = self._chosen(config)
+        settings = _settings(chosen)
+
+        def find_space(other: Namespace) -> Space:
+            self._check_open()
+            return self._registry.space(other, settings)
+
+        embedding = Embedding(chosen.embedder_object, chosen.embedding_dimension)
+        kinds = chosen.decision_kinds
+        return Repository(find_space(namespace), kinds, find_space=find_space, embedding=embedding)
+
+    def conversation(
+        self,
+        principal: str | None = None,
+        scope: str | None = None,
+        *,
+        config: MemoryConfig | None = None,
+        planner: QueryPlanner | None = None,
+    ) -> ConversationMemory:
+        """Return the conversations beside a space, which are kept in a space of their own. Experimental.
+
+        Args:
+            config: as in `memory`.
+            planner: finds other ways to ask a question; see `ConversationMemory`.
+        """
+        namespace = checked_namespace(principal, scope)
+        own = conversation_of(namespace)
+        memory = self.memory_of(own, config, None)
+        settings = _settings(memory.config)
+        spaces = (self._registry.space(own, settings), self._registry.space(namespace, settings))
+        return ConversationMemory(memory, *spaces, planner=planner)
+
+    def session(
+        self,
+        session_id: str,
+        principal: str | None = None,
+        scope: str | None = None,
+        *,
+        ttl: timedelta | None = None,
+        max_turns: int | None = None,
+    ) -> SessionMemory:
+        """Return a session whose turns are kept beside a space, in a space of their own; begun or gone on with.
+
+        Args:
+            session_id, ttl, max_turns: as in `SessionMemory`. What counts is decided by whoever reads.
+        """
+        own = sessions_of(checked_namespace(principal, scope))
+        self._check_open()
+        space = self._registry.space(own, _settings(self._chosen(None)[0]))
+        beside = self._space_of(checked_namespace(principal, scope))
+        turns = Kept(space, beside, checked_id(session_id, field="session_id"))
+        return SessionMemory(session_id, ttl=ttl, max_turns=max_turns, turns=turns)
 
     def spaces(self) -> list[Namespace]:
         """Return the names of all spaces that hold records, sorted."""
@@ -256,7 +378,8 @@ class Store:
         A log of one's own without `commits` (of `perdure.log.commits`) tells no commits.
         """
         commits = getattr(self.log, "commits", None) or Commits()
-        return StoreCounters(*self._registry.loaded(), commits.count, commits.seconds)
+        folds = self._registry.folds()
+        return StoreCounters(*self._registry.loaded(), commits.count, commits.seconds, *folds)
 
     def export(
         self,
@@ -276,7 +399,9 @@ class Store:
         """
         self._check_open()
         asked = Asked(checked_now(self.clock), spaces, blocks, find_filter(filter))
-        return export_to(self.log, path, asked, force=force, progress=progress)
+        done = export_to(self.log, path, asked, force=force, progress=progress)
+        self._events.done("exported", {"spaces": done.spaces, "facts": done.facts})
+        return done
 
     def export_lines(
         self,
@@ -287,7 +412,9 @@ class Store:
     ) -> Iterator[bytes]:
         """Return the lines of such a file, of the moment of the call, each read when it is asked for."""
         self._check_open()
-        return export(self.log, Asked(checked_now(self.clock), spaces, blocks, find_filter(filter)))
+        lines = export(self.log, Asked(checked_now(self.clock), spaces, blocks, find_filter(filter)))
+        self._events.done("exported", {})
+        return lines
 
     def import_(
         self,
@@ -306,7 +433,11 @@ class Store:
         """
         self._check_open()
         options = Options(dry_run, strict, spaces, into)
-        return import_lines(self.log, self._registry.space, source, options, progress)
+        done = import_lines(self.log, self._registry.space, source, options, progress)
+        if not done.dry_run:
+            counts = {"created": done.created, "existing": done.existing, "skipped": done.skipped}
+            self._events.done("imported", counts)
+        return done
 
     def health(self, *, timeout_s: float = HEALTH_TIMEOUT_S) -> Health:
         """Look whether the store can be read and whether a write would get its turn and find room. Writes nothing.
@@ -330,9 +461,7 @@ class Store:
             return Health(error.code, writable=False, erasure_pending=pending, message=error.message)
         message = "the store can be read and written"
         if pending:
-            message += (
-                "; what was forgotten last is still to be cleaned from its files: the next calls try again"
-            )
+            message += f"; what was forgotten last is still to be cleaned ({reach_of(self.log).waits}): the next calls try again"
         return Health("ok", writable=True, erasure_pending=pending, message=message)
 
     def rekey(self, key: KeyForm | None, *, progress: Progress | None = None) -> PurgeReceipt:
@@ -347,15 +476,20 @@ class Store:
             progress: told the records that were read so far, of all.
 
         Raises:
-            InvalidRequest: the key is wrong, or this backend does not encrypt.
+            InvalidRequest: the key is wrong, or this backend has none: a store in PostgreSQL is sealed under data keys of its
+                keystore, and `purge` changes them all.
             Busy, StorageFull, Corrupt, Unavailable: nothing was changed.
         """
         self._check_open()
         rekey = getattr(self.log, "rekey", None)
         if rekey is None:
-            raise InvalidRequest(f"a log of kind {self.log.name} does not encrypt", field="key")
+            raise InvalidRequest(
+                f"a log of kind {self.log.name} does not encrypt with a key of yours; where a keystore holds its data keys, "
+                "purge writes everything anew under fresh ones and destroys those of before",
+                field="key",
+            )
         now = checked_now(self.clock)
-        return self._receipt(rekey(rewritten, key, progress), now)
+        return self._receipt(rekey(rewriting(self.log.secret), key, progress), now)
 
     def purge(self, *, progress: Progress | None = None) -> PurgeReceipt:
         """Rewrite the store so that nothing of what was forgotten is left in it, not even its places.
@@ -389,7 +523,8 @@ class Store:
 
         Args:
             principal: the exact name; an empty text is the principal that has none.
-            scope: the exact scope; None means every scope of the principal.
+            scope: the exact scope, with the conversations and sessions beside it; None means every scope of the principal.
+                Of conversations or sessions that are erased alone, what nodes and facts beside them quote is erased too.
             dry_run: erase nothing; tell what would go.
             progress: of the purge, as in `purge`.
 
@@ -408,7 +543,16 @@ class Store:
             removed, spaces = survey_spaces(self.log, name.principal, wanted)
             return Erased(spaces, removed.facts, dry_run=True, purged=False, pending=False)
         now = checked_now(self.clock)
-        removed, erased = erase_spaces(self.log, name.principal, wanted, now)
+        wanted_spaces = matching(self.log, name.principal, wanted)
+        for space in wanted_spaces:
+            follow_first(self.log, space.number)
+        # First: a crash leaves what finds them.
+        quoted = self._quoted_beside([space.namespace for space in wanted_spaces])
+        before = [erase_quotes(beside, turns) for beside, turns in quoted]
+        removed, erased, gone = erase_spaces(self.log, name.principal, wanted, now)
+        later = self._quoted_beside(erased, gone)  # others may have told turns, and quoted them, until then
+        for quotes in (*before, *(erase_quotes(beside, turns) for beside, turns in later)):
+            removed.absorb(quotes)
         self._registry.forget(erased)
         self._recent.clear()  # whose handles would keep in memory what is erased
         if not erased and not has_remains(self.log):
@@ -417,6 +561,34 @@ class Store:
             self.log, "erase", removed, now, purge=True, progress=progress
         )
         return Erased(erased, removed.facts, False, purged is not None, pending, certificate)
+
+    def delete_tenant(self) -> DeletedTenant:
+        """Delete the tenant whose store this is, out of its database: all rows, its keys, its audit; then close the store.
+
+        Cannot be undone, and leaves no certificate: there is nothing left to check one against. Whoever else has the
+        tenant open gets Unavailable from then on; who opens it again makes a new one.
+
+        Raises:
+            InvalidRequest: the store is in files: close it, and remove its directory.
+            WrongKey, Busy, Unavailable: nothing was deleted.
+        """
+        self._check_open()
+        drop = getattr(self.log, "drop", None)
+        if drop is None:
+            raise InvalidRequest(
+                f"a store of kind {self.log.name} is no tenant of a database: close it, and remove its directory",
+                field="path",
+            )
+        tenant: str = self.log.tenant  # type: ignore[attr-defined]  # of whatever has drop
+        dropped = drop(DIRECTORY)
+        with self._closing:  # without keeping anything, for which there is no place any more
+            self._closed = True
+            self._recent.clear()
+            try:
+                self._registry.abandon()
+            finally:
+                self.log.close()
+        return DeletedTenant(tenant, dropped.spaces, dropped.records, dropped.pending)
 
     def verify(self, *, quick: bool = False, progress: Progress | None = None) -> Verified:
         """Check all that the store keeps: every byte of its files, and what its records say together.
@@ -442,6 +614,62 @@ class Store:
         """
         self._check_open()
         return tuple(contradictions(self.log, certificate, progress))
+
+    def events(
+        self,
+        *,
+        type: str | None = None,  # noqa: A002 - the field's name on every surface
+        id: str | None = None,  # noqa: A002 - likewise
+        since: Instant | None = None,
+        until: Instant | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> Page[AuditEvent]:
+        """Return a page of the events of all spaces and of the store itself, oldest first.
+
+        Arguments and errors as in `Memory.events`. An `id` is looked for in every space that there is; in one that was
+        erased, whose name is not kept, it is not found.
+        """
+        self._check_open()
+        return self._events.page((type, id), (since, until), (limit, cursor))
+
+    def events_head(self) -> EventsHead:
+        """Return where the chain of events stands, sealed: keep it elsewhere, and hold the chain against it later."""
+        self._check_open()
+        return self._events.head()
+
+    def verify_events(self, head: EventsHead | None = None) -> tuple[Finding, ...]:
+        """Return what of the chain of events does not add up: one that was changed, dropped or put elsewhere.
+
+        Args:
+            head: what `events_head` gave before; whoever has the store's secret can make a chain that adds up, but
+                none that this head is of.
+        """
+        self._check_open()
+        return self._events.findings(head)
+
+    def export_events(self) -> Iterator[bytes]:
+        """Return all events as lines that `perdure.audit.verify` holds against a head, without any store."""
+        self._check_open()
+        return self._events.lines()
+
+    def trim_events(self, before: Instant) -> int:
+        """Let go of the first events, up to the first that is not before this moment; return how many went.
+
+        What is left still verifies. The trimming leaves an event itself.
+        """
+        self._check_open()
+        return self._events.trim(before)
+
+    def note_event(self, type: str, details: Mapping[str, int | str | bool] | None = None) -> None:  # noqa: A002
+        """Add an event of the store's that no record tells of, such as a key that was made; nothing where there is
+        no audit. Raises what keeps it from being written.
+
+        Args:
+            details: counts, digests and names out of this library; never text, never an id.
+        """
+        self._check_open()
+        self._events.note(type, details or {})
 
     def backup(self, directory: str | Path, *, progress: Progress | None = None) -> None:
         """Copy the store, as it is at one moment, into a directory that does not exist yet, or is empty.
@@ -469,7 +697,7 @@ class Store:
             self._closed = True
             self._recent.clear()
             try:
-                self._registry.save_all()
+                self._registry.close()
             finally:
                 self.log.close()
 
@@ -522,6 +750,29 @@ class Store:
         if self._closed:
             raise Unavailable("the store is closed; open it again")
 
+    def _space_of(self, namespace: Namespace) -> Space:
+        return self._registry.space(namespace, _settings(_USUAL))
+
+    def _quoted_beside(
+        self, names: Collection[Namespace], gone: Mapping[Namespace, frozenset[str]] | None = None
+    ) -> list[tuple[Space, frozenset[str]]]:
+        """Return the turns of spaces of conversations and sessions, each with the space beside it, if none of these.
+
+        Args:
+            gone: the turns of conversations that these held and hold no more; None for what they hold now.
+        """
+
+        def turns_of(name: Namespace, beside: Space) -> frozenset[str]:
+            if gone is None or name.scope.endswith(SESSIONS_SUFFIX):
+                return all_turns(self._space_of(name), beside)
+            return gone.get(name, frozenset())
+
+        return [
+            (beside := self._space_of(own), turns_of(name, beside))
+            for name in names
+            if (own := find_beside(name)) is not None and own not in names
+        ]
+
     def _namespaces(self) -> list[Namespace]:
         return [space.namespace for space in named_spaces(self.log)]
 
@@ -540,6 +791,39 @@ def _settings(config: MemoryConfig) -> Settings:
 
 
 _USUAL = MemoryConfig()
+
+
+def _check_usual(clock: Clock | None, memory_bytes: int, *, fold: bool, save_config: bool) -> None:
+    if clock is not None and not callable(getattr(clock, "now", None)):
+        raise InvalidRequest(f"clock must have a method now, got {type(clock).__name__}", field="clock")
+    checked_count(memory_bytes, "memory_bytes", 0, MEMORY_BYTES_MAX)
+    checked_flag(fold, "fold")
+    checked_flag(save_config, "save_config")
+
+
+def _checked_auditing(level: AuditLevel, log: Log | None, *, audit_queries: bool) -> Auditing:
+    checked_choice(level, "audit", AUDITS)
+    return Auditing(level, _checked_queries(audit_queries, level), log)
+
+
+def _check_place(path: object, log: Log | None, audit_log: Log | None, of_path: Mapping[str, object]) -> None:
+    """Raise InvalidRequest unless a store is named by a path or a log, with what goes with it and no more."""
+    if (path is None) == (log is None):
+        raise InvalidRequest("open takes a path or a log, one of them", field="path")
+    if audit_log is not None and log is None:
+        raise InvalidRequest("audit_log goes with log: a path has its audit beside it", field="audit_log")
+    for name, value in of_path.items():
+        if log is not None and value is not None:
+            raise InvalidRequest(f"a log has a {name} of its own; leave {name} out", field=name)
+
+
+def _checked_queries(value: bool, audit: AuditLevel) -> bool:
+    if checked_flag(value, "audit_queries") and audit != "full":
+        raise InvalidRequest(
+            'audit_queries goes with audit="full": nothing is kept of recalls otherwise',
+            field="audit_queries",
+        )
+    return value
 
 
 def _writable_config(config: MemoryConfig | None) -> MemoryConfig:

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from perdure.audit.audited_log import follow_first
 from perdure.base.canonical import checked_text
 from perdure.base.ids import checked_id
 from perdure.contract import limits
@@ -20,6 +21,7 @@ from perdure.model.replies import Page
 from perdure.planning import checks
 from perdure.planning.certificates import Removed, conclude
 from perdure.planning.embedding import Embedding
+from perdure.planning.governed import refuse_ungoverned
 from perdure.planning.questions import find_filter
 from perdure.planning.receipts import Keyed
 from perdure.search.modes import Modes, resolved_fusion
@@ -47,8 +49,10 @@ class Documents:
         replace_facts: bool,
         receipt_days: int = limits.RECEIPT_DAYS,
         embedding: Embedding = NO_EMBEDDING,
+        governed: bool = False,
     ) -> None:
         self._space, self._replace_facts, self._receipt_days = space, replace_facts, receipt_days
+        self._governed = governed
         self._embedding, self._modes = embedding, Modes(embedding.embedder, embedding.dimension)
         self._budget, self._reading = budget, Reading(space, budget)
 
@@ -86,12 +90,13 @@ class Documents:
 
         Raises:
             InvalidRequest: a field is malformed or outside a limit.
-            Conflict: kind "version" (details: current, expected), "id" (a fact has the id) or
-                "idempotency" (the key stands for another request).
+            Conflict: kind "version" (details: current, expected), "id" (a fact has the id), "idempotency" (the key
+                stands for another request) or "governed" (only what the repository admits is taken in).
             Blocked: the content was forgotten with block=True.
             NotFound: what the key stored was replaced or forgotten since.
             Busy, StorageFull, Unavailable: nothing was stored.
         """
+        refuse_ungoverned(self._governed)
         wanted, key = checked_version(if_version), checks.checked_idempotency_key(idempotency_key)
         content = content_of((id, text, metadata, embedding), self._space.profile, self._embedding)
         request = b"" if key is None else _at_version(wanted) + content.identity()
@@ -131,6 +136,7 @@ class Documents:
         key = checks.checked_idempotency_key(idempotency_key)
         keyed = Keyed("delete", key, _at_version(wanted) + named.encode(), self._receipt_days)
         purge, log = checks.checked_flag(purge, "purge"), self._space.log
+        follow_first(log, self._space.number)
         found, removed, at = self._space.write(
             lambda draft: plan_delete(draft, named, keyed, if_version=wanted)
         )

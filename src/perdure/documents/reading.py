@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from heapq import nsmallest
 from itertools import islice
 
+import msgspec
+
 from perdure.documents.putting import FACT_VERSION
 from perdure.errors import Conflict
 from perdure.filters.grammar import Filter
@@ -31,7 +33,11 @@ READ_TOGETHER = 64  # records that a listing holds at once while it sorts ids: a
 
 
 class Reading:
-    """Questions to one space. Superseded, expired and retracted facts are seen; hidden ones are not."""
+    """Questions to one space.
+
+    Superseded, expired and retracted facts are seen; hidden ones are not, and none of those that a node or a turn is
+    seen as: whether they hold takes time to tell, which documents know nothing of.
+    """
 
     def __init__(self, space: Space, budget: Budget) -> None:
         self._space, self._budget = space, budget
@@ -50,7 +56,8 @@ class Reading:
     def search(self, question: Question) -> list[DocumentHit]:
         def work(state: SpaceState, reader: FactReader) -> list[DocumentHit]:
             check_vector(state, question)
-            found = rank(state, reader, question, AS_FOUND, self._secret)
+            asked = msgspec.structs.replace(question, scope=_plain(state, question.scope))
+            found = rank(state, reader, asked, AS_FOUND, self._secret)
             records = reader.get_many(state, [one.number for one in found])
             return [
                 _hit(state, record, one.row - one.number, one.score)
@@ -63,7 +70,7 @@ class Reading:
         """Return a page by id. A cursor holds the keyed hash of the last id, which no replacement changes."""
 
         def work(state: SpaceState, reader: FactReader) -> Page[Document]:
-            scope = _scope(filter_)
+            scope = _plain(state, _scope(filter_))
             if filter_ is not None:
                 spend_on_filter(self._budget, state, filter_)
             numbers = state.numbers() if scope.is_open else list(numbers_in(state, scope, self._secret))
@@ -105,6 +112,10 @@ def _ids(state: SpaceState, reader: FactReader, numbers: list[int]) -> Iterator[
     rest = iter(numbers)
     while some := list(islice(rest, READ_TOGETHER)):
         yield from ((record.id, record.number) for record in reader.get_many(state, some))
+
+
+def _plain(state: SpaceState, scope: Scope) -> Scope:
+    return msgspec.structs.replace(scope, plain=True) if state.governed else scope
 
 
 def _scope(filter_: Filter | None) -> Scope:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, ClassVar
-from urllib.parse import urlsplit
 
 import numpy as np
 
+from perdure.base.text import counted
+from perdure.embedders.endpoints import check_endpoint, read_key
 from perdure.embedders.failures import unavailable
 from perdure.embedders.protocol import (
     DIMENSION_MAX,
@@ -23,14 +22,12 @@ from perdure.embedders.protocol import (
     checked_vectors,
 )
 from perdure.embedders.settings import Absent, Text
-from perdure.errors import InvalidRequest, Unavailable
 from perdure.policies.parameters import OneOf, Parameter, Whole, set_checked
 
 # A float64 takes at most 24 characters in JSON; the rest is for spaces, and for what surrounds the vectors.
 _NUMBER_BYTES = 48
 _ROW_BYTES = 1_024
 _ANSWER_BYTES = 65_536
-_KEY_BYTES_MAX = 8_192
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,9 +91,7 @@ class HttpEmbedder:
 
     def __post_init__(self) -> None:
         set_checked(self, self.PARAMETERS)
-        _check_url(self.url)
-        if self.key_env is not None and self.key_file is not None:
-            raise InvalidRequest("key_env and key_file are both given; keep one of them", field="key_file")
+        check_endpoint(self.url, self.key_env, self.key_file)
 
     @property
     def model(self) -> str:
@@ -133,58 +128,9 @@ class HttpEmbedder:
             retries=self.retries,
             backoff_ms=self.backoff_ms,
             backoff_max_ms=self.backoff_max_ms,
-        ).post(body, key=self._key(), bytes_max=bytes_max)
+        ).post(body, key=read_key(self.key_env, self.key_file), bytes_max=bytes_max)
         rows = _rows(answer, len(texts))
         return checked_vectors(rows, count=len(texts), dimension=self.dimension, model=self.model)
-
-    def _key(self) -> str | None:
-        if self.key_env is not None:
-            told = os.environ.get(self.key_env, "")
-            source = f"the environment variable {self.key_env}"
-        elif self.key_file is not None:
-            told, source = _read_key(self.key_file), f"the file {self.key_file}"
-        else:
-            return None
-        key = told.strip()
-        if not (key and key.isascii() and key.isprintable() and len(key) <= _KEY_BYTES_MAX):
-            raise Unavailable(
-                f"{source} holds no key: it is absent, empty, or not one line of ASCII; put the endpoint's key there",
-                field="key_env" if self.key_env is not None else "key_file",
-            )
-        return key
-
-
-def _check_url(url: str) -> None:
-    try:
-        parts = urlsplit(url)
-        parts.port  # noqa: B018 - reading it checks it
-    except ValueError as error:
-        raise InvalidRequest(
-            "url is no web address; give one such as http://localhost:11434/v1", field="url"
-        ) from error
-    if parts.scheme not in ("http", "https") or not parts.hostname or not url.isascii() or " " in url:
-        raise InvalidRequest(
-            "url must begin with http:// or https:// and a host, in ASCII; give one such as "
-            "http://localhost:11434/v1",
-            field="url",
-        )
-    if parts.username is not None or parts.password is not None or parts.query or parts.fragment:
-        # It would be shown wherever the configuration is.
-        raise InvalidRequest(
-            "url must hold no user, password, query or fragment; name the key by key_env or key_file",
-            field="url",
-        )
-
-
-def _read_key(path: str) -> str:
-    try:
-        with Path(path).open("rb") as stream:
-            return stream.read(_KEY_BYTES_MAX + 1).decode("ascii", "replace")
-    except OSError as error:
-        raise Unavailable(
-            f"the key file {path} cannot be read ({error.strerror}); check its place and its rights",
-            field="key_file",
-        ) from error
 
 
 def _rows(answer: bytes, count: int) -> list[Any]:
@@ -196,5 +142,7 @@ def _rows(answer: bytes, count: int) -> list[Any]:
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise unavailable("answered with something else than embeddings as JSON; check url") from error
     if [type(place) for place in order] != [int] * count or sorted(order) != list(range(count)):
-        raise unavailable(f"answered with {len(order)} vectors, or wrong indices, for {count} texts")
+        raise unavailable(
+            f"answered with {counted(len(order), 'vector')}, or wrong indices, for {counted(count, 'text')}"
+        )
     return [rows[order.index(place)] for place in range(count)]

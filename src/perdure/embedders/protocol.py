@@ -8,6 +8,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from perdure.base.text import counted
 from perdure.contract import limits
 from perdure.errors import InvalidRequest, Unavailable
 
@@ -62,7 +63,7 @@ def checked_vectors(value: Any, *, count: int, dimension: int, model: str) -> Ve
         found = np.asarray(value)
     except ValueError as error:  # rows of several lengths
         raise Unavailable(
-            f"the embedder {model!r} gave rows of different lengths; it must give {dimension} numbers for each text",
+            f"the embedder {model!r} gave rows of different lengths; it must give {counted(dimension, 'number')} for each text",
             field="embedder",
         ) from error
     if found.dtype.kind not in "fiu":
@@ -72,7 +73,7 @@ def checked_vectors(value: Any, *, count: int, dimension: int, model: str) -> Ve
         )
     if found.shape != (count, dimension) and not (count == 0 and found.size == 0):
         raise Unavailable(
-            f"the embedder {model!r} gave an array of shape {found.shape} for {count} texts; it must be "
+            f"the embedder {model!r} gave an array of shape {found.shape} for {counted(count, 'text')}; it must be "
             f"({count}, {dimension})",
             field="embedder",
         )

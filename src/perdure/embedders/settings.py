@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from perdure.base.text import counted
 from perdure.errors import InvalidRequest
 from perdure.policies.parameters import Parameter
 
@@ -21,7 +22,8 @@ class Text:
             raise InvalidRequest(f"{field} must be a text, got {type(value).__name__}", field=field)
         if not self.least <= len(value) <= self.most:
             raise InvalidRequest(
-                f"{field} must have {self.least} to {self.most} characters, got {len(value)}", field=field
+                f"{field} must have {self.least} to {counted(self.most, 'character')}, got {len(value)}",
+                field=field,
             )
         if any(ord(character) < 32 or 0xD800 <= ord(character) < 0xE000 for character in value):
             raise InvalidRequest(

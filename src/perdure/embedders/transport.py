@@ -14,7 +14,6 @@ from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnec
 from urllib.parse import urlsplit
 
 from perdure.base.clock import SystemClock
-from perdure.embedders.failures import unavailable
 from perdure.errors import Unavailable
 
 _CHUNK_BYTES = 65_536
@@ -47,6 +46,12 @@ class Endpoint:
     retries: int
     backoff_ms: int
     backoff_max_ms: int
+    name: str = "the embedding endpoint"  # as messages call it
+    field: str = "embedder"  # and the argument that it came by
+
+    def unavailable(self, what: str, **details: object) -> Unavailable:
+        """Return the error of this endpoint. It names neither a text nor anything that the endpoint said."""
+        return Unavailable(f"{self.name} {what}", field=self.field, **details)
 
     def post(self, body: bytes, *, key: str | None, bytes_max: int) -> bytes:
         """Return the body of a successful answer of at most `bytes_max` bytes.
@@ -69,7 +74,7 @@ class Endpoint:
         if failed.wait_ms is None:
             return min(self.backoff_ms * 2.0**attempt, self.backoff_max_ms)
         if failed.wait_ms > self.backoff_max_ms:
-            raise unavailable(
+            raise self.unavailable(
                 f"wants to be asked again in {math.ceil(failed.wait_ms / 1_000)} s, more than backoff_max_ms allows; "
                 "ask again then",
                 **failed.error.details,
@@ -89,7 +94,7 @@ class Endpoint:
             with _cut_off(connection.sock, self.timeout_ms / 1_000, late):
                 connection.request("POST", parts.path, body, headers)
                 with connection.getresponse() as response:
-                    answer = _answer(response, bytes_max)
+                    answer = self._answer(response, bytes_max)
             if late.is_set():  # without an announced length, being cut off looks like the end
                 raise TimeoutError
             return answer
@@ -100,12 +105,38 @@ class Endpoint:
 
     def _broken(self, error: Exception, late: bool) -> Unavailable:
         if late or isinstance(error, TimeoutError):
-            return unavailable(
+            return self.unavailable(
                 f"did not answer within {self.timeout_ms} ms; check that it runs, or raise timeout_ms"
             )
-        return unavailable(
+        return self.unavailable(
             f"cannot be reached, or broke off ({type(error).__name__}); check that it runs, and url"
         )
+
+    def _answer(self, response: HTTPResponse, bytes_max: int) -> bytes:
+        status = response.status
+        if status in _RETRIED:
+            raise _Failed(self._refused(status), _retry_after_ms(response.getheader("Retry-After")))
+        if 300 <= status < 400:
+            raise self.unavailable(
+                f"sends elsewhere (status {status}), which is not followed; set url to where it is",
+                status=status,
+            )
+        if status != 200:
+            raise self._refused(status)
+        read = bytearray()
+        while chunk := response.read1(_CHUNK_BYTES):
+            read += chunk
+            if len(read) > bytes_max:
+                raise self.unavailable(
+                    f"answered with more than {bytes_max} bytes; check url, model_name and dimension"
+                )
+        if response.length:  # fewer bytes than it had announced
+            raise HTTPException("cut off")
+        return bytes(read)
+
+    def _refused(self, status: int) -> Unavailable:
+        advice = _ADVICE.get(status, "look at what it says of itself, and ask again later")
+        return self.unavailable(f"answered with status {status}; {advice}", status=status)
 
 
 @contextlib.contextmanager
@@ -127,33 +158,6 @@ def _cut_off(connected: socket.socket, seconds: float, late: threading.Event) ->
         yield
     finally:
         timer.cancel()
-
-
-def _answer(response: HTTPResponse, bytes_max: int) -> bytes:
-    status = response.status
-    if status in _RETRIED:
-        raise _Failed(_refused(status), _retry_after_ms(response.getheader("Retry-After")))
-    if 300 <= status < 400:
-        raise unavailable(
-            f"sends elsewhere (status {status}), which is not followed; set url to where it is", status=status
-        )
-    if status != 200:
-        raise _refused(status)
-    read = bytearray()
-    while chunk := response.read1(_CHUNK_BYTES):
-        read += chunk
-        if len(read) > bytes_max:
-            raise unavailable(
-                f"answered with more than {bytes_max} bytes; check url, model_name and dimension"
-            )
-    if response.length:  # fewer bytes than it had announced
-        raise HTTPException("cut off")
-    return bytes(read)
-
-
-def _refused(status: int) -> Unavailable:
-    advice = _ADVICE.get(status, "look at what it says of itself, and ask again later")
-    return unavailable(f"answered with status {status}; {advice}", status=status)
 
 
 def _retry_after_ms(told: str | None) -> float | None:

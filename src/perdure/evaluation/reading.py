@@ -13,6 +13,7 @@ from typing import Any, get_args, get_type_hints
 from perdure.base.canonical import checked_text, strict_json
 from perdure.base.ids import checked_id
 from perdure.base.instants import find_millis
+from perdure.base.text import counted
 from perdure.contract.naming import camel_case
 from perdure.errors import InvalidRequest, PerdureError
 from perdure.evaluation.scenario import Case, Entry, Move, Operation, Scenario, Step
@@ -246,7 +247,9 @@ def _case(told: dict[str, Any], clock: int | None, place: Place) -> Case:
         )
     both = sorted(set(wanted or ()) & set(absent))
     if both:
-        raise InvalidRequest(f"{len(both)} of the ids in expect are in absent too; keep one", field="absent")
+        raise InvalidRequest(
+            f"of the ids in expect {counted(len(both), 'is', 'are')} in absent too; keep one", field="absent"
+        )
     return Case(
         place,
         query,

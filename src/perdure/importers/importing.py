@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from perdure.contract.limits import BATCH_MAX
+from perdure.contract.naming import on_the_wire
 from perdure.errors import Blocked, Conflict, InvalidRequest, PerdureError
 from perdure.importers.entries import Bad, Entry, Found
 from perdure.lexical.profile import get_profile
@@ -16,6 +18,7 @@ from perdure.model.namespace import checked_namespace
 from perdure.model.replies import Remembered
 from perdure.store import Memory, Store
 
+_MEMBER = re.compile(r"^facts\[\d+\](?:: |\.)")
 BATCH = 500  # facts per transaction; larger ones save little and keep other writers waiting longer
 
 Progress = Callable[[int, int], None]
@@ -69,7 +72,7 @@ def check_entries(
             checked_namespace(entry.conversation, None)
             telling_of(entry.fact, profile, chosen.extractor)
         except InvalidRequest as error:
-            bad.append(Bad(entry.place, error.message))
+            bad.append(Bad(entry.place, _reason(error)))
         else:
             good.append(entry)
     return good, bad
@@ -141,9 +144,9 @@ def _placed(error: PerdureError, batch: Sequence[Found]) -> PerdureError:
 
 
 def _reason(error: PerdureError) -> str:
-    """Return the message without the index that a batch puts before it."""
-    message = str(error)
-    return message.partition("]: ")[2] if message.startswith("facts[") else message
+    """Return the message as the file names fields, without the index that a batch puts before it."""
+    place = error.details.get("place")
+    return on_the_wire(_MEMBER.sub("", str(error)), place if isinstance(place, str) else "")
 
 
 def _by_principal(found: Iterable[Found], principal: str | None) -> dict[str, list[Found]]:

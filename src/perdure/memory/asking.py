@@ -12,7 +12,7 @@ from perdure.memory.config import HISTORIES, MemoryConfig
 from perdure.model.context import Context
 from perdure.model.inputs import RecallOptions
 from perdure.planning import checks
-from perdure.planning.questions import checked_filter
+from perdure.planning.questions import checked_filter, checked_query
 from perdure.search.modes import Modes, resolved_fusion
 from perdure.search.query import OPEN, Budget, History, Question, Scope, Weighing
 
@@ -43,6 +43,11 @@ class Asking:
             InvalidRequest: an option is unknown or malformed, or the query is blank and no embedding is given.
             What the configuration's embedder raises.
         """
+        if not options and self._modes.are_of_words:  # most recalls
+            most = _candidates(None, self._k)
+            return Question(
+                checked_query(query), self._k, 0, None, self._history, OPEN, None, most, self.budget
+            ), NOW
         told = {name: value for name, value in options.items() if value is not None}
         if not told.keys() <= _KNOWN:
             raise unknown_option(told)
@@ -115,7 +120,7 @@ def checked_interval(value: Any, field: str) -> tuple[int, int]:
     bounds = [*checks.members_of(value, field, "two moments")]
     if len(bounds) != 2:
         raise InvalidRequest(f"{field} must be two moments, got {len(bounds)}", field=field)
-    start, end = (to_millis(bound, field=field) for bound in bounds)
+    start, end = (to_millis(bound, field=f"{field}[{place}]") for place, bound in enumerate(bounds))
     if end <= start:
         raise InvalidRequest(f"{field} must end after it begins", field=field)
     return start, end

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from perdure.base.members import place_in
 from perdure.contract import requests as a
 from perdure.contract import wire
 from perdure.contract.requests import told
 from perdure.contract.wire import JsonObject
+from perdure.contract.wire_governed import event_object
 from perdure.errors import InvalidRequest
 
 if TYPE_CHECKING:
@@ -36,12 +40,22 @@ def answer(memory: Memory, request: a.Request) -> JsonObject:
     return _HANDLERS[type(request)](memory, told(request))
 
 
+def encoded(memory: Memory, request: a.Request) -> bytes:
+    """Return the bytes of `answer`'s reply as JSON, of a plain recall from what is kept of its facts."""
+    if isinstance(request, a.Recall) and not request.explain:
+        asked = told(request)
+        asked.pop("explain", None)
+        if asked.keys().isdisjoint(("spaces", "max_bytes")):
+            return wire.results_json(memory._recalled_as_json(**asked))
+    return wire.encode(answer(memory, request))
+
+
 def scope_arguments(scope: a.ForgetScope) -> dict[str, Any]:
     """Return a scope of the wire as the keyword of `Memory.forget`."""
     if isinstance(scope, a.AllScope):
         return {"all": True}
     (name,) = scope.__struct_fields__
-    return {scope.keyword: getattr(scope, name)}
+    return {scope.keyword(): getattr(scope, name)}
 
 
 def _fact(fact: Fact | None) -> JsonObject:
@@ -86,7 +100,40 @@ def _cleared(asked: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
 
 def _forget(memory: Memory, asked: dict[str, Any]) -> JsonObject:
     scope = asked.pop("scope")
-    return wire.forgotten_object(memory.forget(**scope_arguments(scope), **asked))
+    with named_in_scope():
+        return wire.forgotten_object(memory.forget(**scope_arguments(scope), **asked))
+
+
+@contextmanager
+def named_in_scope() -> Iterator[None]:
+    """Have an error about the keyword that a scope becomes name the field that it has in the request."""
+    try:
+        yield
+    except InvalidRequest as error:
+        _name_in_scope(error)
+        raise
+
+
+def _name_in_scope(error: InvalidRequest) -> None:
+    field = error.field or ""
+    keyword = re.split(r"[.\[]", field, maxsplit=1)[0]
+    name = _SCOPE_FIELDS.get(keyword)
+    if name is None:
+        return
+    if error.message.startswith(keyword):
+        error.message = name + error.message[len(keyword) :]
+    error.field = name + field[len(keyword) :]
+    place = error.details.get("place")
+    if isinstance(place, str) and place.startswith(keyword):
+        error.details["place"] = f"scope.{name}{place[len(keyword) :]}"
+    place_in(error, "scope")
+
+
+_SCOPE_FIELDS = {
+    scope.keyword(): scope.__struct_fields__[0]
+    for scope in a.ForgetScope.__subclasses__()
+    if scope.__struct_fields__
+}
 
 
 _HANDLERS: Mapping[type[a.Request], Callable[[Memory, dict[str, Any]], JsonObject]] = {
@@ -111,6 +158,7 @@ _HANDLERS: Mapping[type[a.Request], Callable[[Memory, dict[str, Any]], JsonObjec
     a.Consolidate: lambda memory, asked: wire.consolidated_object(memory.consolidate(**asked)),
     a.Merge: lambda memory, asked: wire.merged_object(memory.merge(**asked)),
     a.RecordUse: lambda memory, asked: {"counted": memory.record_use(**asked)},
+    a.Events: lambda memory, asked: wire.page_object(memory.events(**asked), event_object),
     a.Capabilities: lambda memory, asked: wire.capabilities_object(memory.capabilities(**asked)),
     a.Reindex: lambda memory, asked: wire.reindexed_object(memory.reindex(**asked)),
     a.EmbedMissing: lambda memory, asked: wire.embedded_object(memory.embed_missing(**asked)),

@@ -9,7 +9,8 @@ from typing import Any
 import msgspec
 
 from perdure.base.canonical import canonical_json, checked_text, decode_json
-from perdure.base.ids import checked_id, derived_id
+from perdure.base.ids import checked_known_id, derived_id
+from perdure.base.instants import to_iso
 from perdure.base.text import folded, folded_space
 from perdure.contract import limits
 from perdure.errors import Conflict, InvalidRequest, NotFound
@@ -20,6 +21,7 @@ from perdure.memory.telling import Telling, payload
 from perdure.model.status import Status
 from perdure.planning import checks
 from perdure.planning.blocks import refuse_blocked
+from perdure.planning.governed import refuse_governed
 from perdure.planning.receipts import Keyed
 from perdure.planning.vectors import add_vectors, same_embedding
 from perdure.space.draft import Draft
@@ -33,12 +35,13 @@ SHOWN_MAX = 20  # ids that a conflict lists
 
 
 def find_live(draft: Draft, id_: str) -> int:
-    """Return the number of a visible fact; raises NotFound (documents are no facts)."""
+    """Return the number of a visible fact that may be changed; raises NotFound (documents are no facts)."""
     number = draft.find_number(id_)
     if number is None or not draft.is_live(number):
         raise NotFound("no fact of this space has that id", field="id")
     if draft.fact(number).version:
         raise NotFound("that id is a document; facts alone have a history", field="id")
+    refuse_governed(draft, (number,))
     return number
 
 
@@ -70,6 +73,7 @@ class Target:
                 ids=ids[:SHOWN_MAX],
                 count=len(found),
             )
+        refuse_governed(draft, found)
         return found[0]
 
     def is_current_anywhere(self, draft: Draft) -> bool:
@@ -98,7 +102,7 @@ def checked_target(id_: str | None, text: str | None, containing: str | None) ->
         given = ", ".join(told) or "none"
         raise InvalidRequest(f"correct takes exactly one of id, text, containing; given: {given}", field="id")
     if id_ is not None:
-        return Target(checked_id(id_), None, None)
+        return Target(checked_known_id(id_), None, None)
     (name, value), *_ = told.items()
     words = checked_text(value, field=name)
     if not folded(words):
@@ -171,11 +175,11 @@ def plan_correct(draft: Draft, correction: Correction, keyed: Keyed) -> tuple[Re
     if number is not None:
         same = _corrects(draft, number, old) and _same_payload(content, draft.fact(number))
         if not same or not correction.says_the_vectors_of(draft, number):
-            raise Conflict("this id is stored with other content; choose another", kind="id", field="id")
+            raise Conflict("this id is stored with other content; choose another", kind="id", field="new_id")
         item = ReceiptItem(number, "existing", status_of(draft, number).value, (old,))
         keyed.keep(draft, (item,))
         return item, False
-    refuse_blocked(draft, content.id, content.text)
+    refuse_blocked(draft, content.id, content.text, ("new_id", "new_text"))
     if (refusal := correction.telling.refusal) is not None:
         return ReceiptItem(NO_FACT, "refused", "", reason=refusal), False
     if correction.keeps_slots:
@@ -329,13 +333,13 @@ def plan_end(draft: Draft, id_: str, at: int | None, reason: str | None, keyed: 
     start = draft.fact(number).valid_from
     if start is not None and at <= start:
         raise InvalidRequest(
-            f"at ({at}) must lie after valid_from ({start}); to say that it was never true use retract",
+            f"at ({to_iso(at)}) must lie after valid_from ({to_iso(start)}); to say that it was never true use retract",
             field="at",
         )
     closed = draft.valid_to(number)
     if at > closed:
-        shown = "retracted" if closed == RETRACTED else f"closed at {closed} already"
-        raise InvalidRequest(f"at ({at}) lies after the fact's end: it was {shown}", field="at")
+        shown = "retracted" if closed == RETRACTED else f"closed at {to_iso(closed)} already"
+        raise InvalidRequest(f"at ({to_iso(at)}) lies after the fact's end: it was {shown}", field="at")
     if at < closed:
         draft.add(EndRecord(number, at, draft.now, reason))
     keyed.keep(draft, (ReceiptItem(number, "existing", ""),))

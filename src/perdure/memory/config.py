@@ -10,6 +10,7 @@ from functools import wraps
 from typing import Any, ClassVar, Literal, TypeVar, cast
 
 from perdure.base.canonical import canonical_json
+from perdure.base.text import counted
 from perdure.contract import limits as contract_limits
 from perdure.embedders.choices import EMBEDDERS
 from perdure.embedders.onnx import OnnxEmbedder
@@ -18,6 +19,7 @@ from perdure.embedders.settings import Absent
 from perdure.errors import InvalidRequest
 from perdure.lexical.bm25 import K1_MAX
 from perdure.lexical.languages import DEFAULT_PROFILE, PROFILES
+from perdure.model.node import EvidenceKind
 from perdure.policies.admission import AdmissionPolicy
 from perdure.policies.choices import (
     ADMISSION,
@@ -35,7 +37,7 @@ from perdure.policies.consolidation import ConsolidationPolicy
 from perdure.policies.extraction import EntityExtractor
 from perdure.policies.forgetting import ForgettingPolicy
 from perdure.policies.observers import MemoryObserver
-from perdure.policies.parameters import OneOf, Parameter, Real, Whole, set_checked
+from perdure.policies.parameters import Flag, OneOf, Parameter, Real, SomeOf, Whole, set_checked
 from perdure.policies.recency import RecencyPolicy
 from perdure.policies.relevance import RankingPolicy
 from perdure.policies.supersession import SupersessionPolicy
@@ -46,6 +48,7 @@ HISTORIES: tuple[History, ...] = ("current", "all", "historical")
 Dedup = Literal["none", "merge-exact"]
 OnIdConflict = Literal["reject", "replace"]
 RECEIPT_DAYS_MAX = 36_500
+DECISION_KINDS = ("verification", "manual")  # in the order of all kinds
 DIMENSION = Whole(1, contract_limits.DIMENSION_MAX)
 
 
@@ -121,6 +124,9 @@ class MemoryConfig:
             `perdure.embedders`, or of one's own: where the vectors come from that no caller gives.
         embedding_dimension: numbers in a vector, 1 to 4,096, for a memory whose callers give them; None leaves it
             to the first. An embedder of another dimension is refused; to know it, an onnx model is read.
+        governed: whether the space takes in what its repository admits alone: then `remember`, `correct` and putting a
+            document are refused.
+        decision_kinds: the kinds of evidence that let a node of the repository become active, and end being so.
         extractor: finds entities in a text; only code can give it.
         observers: objects to be told of durable writes; only code can give them.
     """
@@ -144,6 +150,8 @@ class MemoryConfig:
     trace_limit: int = contract_limits.TRACE_LIMIT
     embedder: Embedder | str = "none"
     embedding_dimension: int | None = None
+    governed: bool = False
+    decision_kinds: tuple[str, ...] = DECISION_KINDS
     extractor: EntityExtractor | None = None
     observers: tuple[MemoryObserver, ...] = ()
 
@@ -159,6 +167,8 @@ class MemoryConfig:
         "receipt_days": Whole(1, RECEIPT_DAYS_MAX),
         "embedding_dimension": Absent(DIMENSION),
         "trace_limit": Whole(0, contract_limits.TRACE_LIMIT_MAX),
+        "governed": Flag(),
+        "decision_kinds": SomeOf(tuple(kind.value for kind in EvidenceKind)),
     }
     CHOICES: ClassVar[Mapping[str, Choice[Any]]] = {
         "supersession": SUPERSESSION,
@@ -347,7 +357,7 @@ def _check_embedder(embedder: Embedder | None, dimension: int | None) -> None:
     made = DIMENSION.checked(embedder.dimension, field="embedder.dimension")
     if dimension not in (None, made):
         raise InvalidRequest(
-            f"embedding_dimension is {dimension}, but the embedder makes vectors of {made} dimensions; leave "
+            f"embedding_dimension is {dimension}, but the embedder makes vectors of {counted(made, 'dimension')}; leave "
             "embedding_dimension out, or choose another embedder",
             field="embedding_dimension",
         )

@@ -9,9 +9,11 @@ from typing import Any, TypeVar, Unpack
 
 import msgspec
 
+from perdure.audit.audited_log import follow_first
 from perdure.base.canonical import canonical_json, checked_json, checked_text
-from perdure.base.ids import checked_id
+from perdure.base.ids import checked_id, checked_known_id
 from perdure.base.instants import Instant, find_millis, to_millis
+from perdure.base.members import place_in
 from perdure.contract import limits
 from perdure.contract.capabilities import Capabilities, capabilities
 from perdure.contract.decoding import decode_request, operation_of
@@ -25,6 +27,7 @@ from perdure.memory.asking import (
     checked_scope,
     checked_times,
 )
+from perdure.memory.auditing import Noting, asked_of, page_of
 from perdure.memory.calling import answer
 from perdure.memory.changing import (
     UNSET,
@@ -36,8 +39,17 @@ from perdure.memory.changing import (
     plan_end,
     plan_retract,
 )
+from perdure.memory.citing import forget_with_citing
 from perdure.memory.config import MemoryConfig
-from perdure.memory.forgetting import ForgetRules, plan_forget, plan_restore, plan_unblock, receipt_of
+from perdure.memory.forgetting import (
+    ForgetRules,
+    Planned,
+    forget_rules,
+    plan_forget,
+    plan_restore,
+    plan_unblock,
+    receipt_of,
+)
 from perdure.memory.listing import Listing
 from perdure.memory.maintenance import ConsolidateRules, plan_consolidate, policy_scope
 from perdure.memory.merging import plan_merge
@@ -50,6 +62,8 @@ from perdure.memory.scopes import Scope, scope_of
 from perdure.memory.spaces import checked_bytes, checked_spaces, fitting, merged, refuse_recall_only
 from perdure.memory.telling import Telling, admitted, identity_bytes, telling_of, with_vectors
 from perdure.memory.using import plan_use
+from perdure.model.conversation_forms import find_beside
+from perdure.model.event import AuditEvent
 from perdure.model.fact import Fact, Source
 from perdure.model.hit import Explanation, Hit
 from perdure.model.inputs import NewFact, RecallOptions
@@ -64,10 +78,13 @@ from perdure.model.replies import (
     Reindexed,
     Remembered,
 )
+from perdure.model.status import Status
 from perdure.model.trace import Diff, Trace
 from perdure.planning import checks
 from perdure.planning.embedding import Embedding, Vectors
+from perdure.planning.governed import refuse_ungoverned
 from perdure.planning.receipts import Keyed
+from perdure.planning.references import refuse_misspelt
 from perdure.policies.supersession import ExplicitOnly
 from perdure.space.draft import Draft
 from perdure.space.space import Space
@@ -95,6 +112,7 @@ class Memory:
             config.supersession_policy, config.on_id_conflict == "replace", config.dedup == "merge-exact"
         )
         self._notifier = Notifier(config.observers, self.get)
+        self._noting = Noting(space)
         self._on_close = on_close
 
     # Telling
@@ -172,9 +190,7 @@ class Memory:
                 tellings.append(self._telling(fact))
                 vectors.append(self._embedding.told(fact.embedding))
             except InvalidRequest as error:
-                error.message = f"facts[{index}]: {error.message}"
-                error.args = (error.message,)
-                error.details["index"] = index
+                place_in(error, f"facts[{index}]", index=index)
                 raise
             if index >= limits.BATCH_MAX:
                 raise InvalidRequest(
@@ -186,7 +202,11 @@ class Memory:
         return self._remember("remember_many", tellings, idempotency_key)
 
     def _telling(self, fact: NewFact) -> Telling:
+        refuse_ungoverned(self.config.governed)
         telling = telling_of(fact, self._space.profile, self.config.extractor)
+        source = telling.content.source
+        if source is not None and source.uri is not None:
+            refuse_misspelt(source.uri, field="source.uri")
         return admitted(telling, self.config.admission_policy)
 
     def _remember(self, operation: str, tellings: Sequence[Telling], key: str | None) -> list[Remembered]:
@@ -195,6 +215,7 @@ class Memory:
         replies = self._write(lambda draft: plan_remember(draft, tellings, self._rules, keyed))
         if any(reply.outcome == "replaced" for reply in replies) and not self._space.log.scrub():
             replies = [_pending(reply) for reply in replies]
+        self._noting.refused(sum(reply.outcome == "refused" for reply in replies))
         self._notifier.remembered([r.id for r in replies if r.created and r.id is not None])
         return replies
 
@@ -277,7 +298,7 @@ class Memory:
         Raises:
             NotFound: no such fact. InvalidRequest: `at` is not after valid_from, or after an earlier end.
         """
-        named = checked_id(id)
+        named = checked_known_id(id)
         moment, checked = find_millis(at, field="at"), checks.checked_reason(reason)
         keyed = self._keyed("end", idempotency_key, msgspec.msgpack.encode((named, moment, checked)))
         self._write(lambda draft: plan_end(draft, named, moment, checked, keyed))
@@ -294,7 +315,7 @@ class Memory:
 
         Raises NotFound when there is no such fact. Repeating it changes nothing.
         """
-        named = checked_id(id)
+        named = checked_known_id(id)
         checked = checks.checked_reason(reason)
         keyed = self._keyed("retract", idempotency_key, msgspec.msgpack.encode((named, checked)))
         self._write(lambda draft: plan_retract(draft, named, checked, keyed))
@@ -316,7 +337,7 @@ class Memory:
         `metadata` replaces what reads and filters see of the caller's metadata. Raises NotFound when there is no
         such fact.
         """
-        named = checked_id(id)
+        named = checked_known_id(id)
         pinned = UNSET if pinned is None else pinned
         changes = checked_annotations(
             tags=tags, kind=kind, importance=importance, pinned=pinned, metadata=metadata
@@ -343,8 +364,9 @@ class Memory:
             NotFound: no such fact. InvalidRequest: a fact is not current, or is to supersede `keep`.
             In each case nothing is changed.
         """
-        kept = checked_id(keep, field="keep")
-        told = [checked_id(value, field="ids") for value in checks.members_of(ids, "ids", "ids")]
+        kept = checked_known_id(keep, field="keep")
+        members = enumerate(checks.members_of(ids, "ids", "ids"))
+        told = [checked_known_id(value, field=f"ids[{place}]") for place, value in members]
         if not told:
             raise InvalidRequest("ids is empty; name the facts to merge into keep", field="ids")
         dry_run = checks.checked_flag(dry_run, "dry_run")
@@ -388,7 +410,9 @@ class Memory:
         question, times = self._asking.question(query, options)
         explain = checks.checked_flag(explain, "explain")
         if options.get("spaces") is None and options.get("max_bytes") is None:
-            return self._reading.recall(question, times, explain=explain)
+            hits = self._reading.recall(question, times, explain=explain)
+            self._noting.recalled(query, len(hits))
+            return hits
         others = checked_spaces(options.get("spaces"), self._space.namespace)
         most = checked_bytes(options.get("max_bytes"))
         hits = self._reading.recall(question, times, explain=explain)
@@ -398,7 +422,18 @@ class Memory:
                 reading = Reading(self._find_space(name), self._asking)
                 answers.append((name, reading.recall(question, times, explain=explain)))
             hits = merged(answers, question.k)
-        return hits if most is None else fitting(hits, most)
+        hits = hits if most is None else fitting(hits, most)
+        self._noting.recalled(query, len(hits))
+        return hits
+
+    def _recalled_as_json(
+        self, query: str, **options: Unpack[RecallOptions]
+    ) -> list[tuple[bytes, float, Status]]:
+        """Return the hits of `recall` as their facts on the wire, scores and statuses. Takes neither spaces nor max_bytes."""
+        question, times = self._asking.question(query, options)
+        hits = self._reading.recall_as_json(question, times)
+        self._noting.recalled(query, len(hits))
+        return hits
 
     def explain(self, query: str, id: str, **options: Unpack[RecallOptions]) -> Explanation:
         """Return why the fact comes back from this recall, or why it does not. Options as in `recall`.
@@ -407,7 +442,7 @@ class Memory:
         """
         refuse_recall_only(options, "explain")
         question, times = self._asking.question(query, options)
-        return self._reading.explain(question, times, checked_id(id))
+        return self._reading.explain(question, times, checked_known_id(id))
 
     def trace(self, query: str, **options: Unpack[RecallOptions]) -> Trace:
         """Return a recall with what it left out, and why: counts of all, and up to `trace_limit` rejections.
@@ -417,7 +452,9 @@ class Memory:
         refuse_recall_only(options, "trace")
         asked = asked_options(options)
         question, times = self._asking.question(query, asked)
-        return self._reading.trace(question, times, (query, asked, self.config.trace_limit))
+        traced = self._reading.trace(question, times, (query, asked, self.config.trace_limit))
+        self._noting.recalled(query, len(traced.results), trace=True)
+        return traced
 
     def diff(
         self,
@@ -457,7 +494,7 @@ class Memory:
         known_at: Instant | None = None,
     ) -> Fact | None:
         """Return the fact of that id with its status at `as_of` (default now), or None."""
-        return self._reading.get(checked_id(id), checked_times(as_of, known_at))
+        return self._reading.get(checked_known_id(id), checked_times(as_of, known_at))
 
     def history(
         self,
@@ -470,7 +507,7 @@ class Memory:
 
         An unknown id gives an empty list.
         """
-        return self._reading.history(checked_id(id), checked_times(as_of, known_at))
+        return self._reading.history(checked_known_id(id), checked_times(as_of, known_at))
 
     def list(
         self,
@@ -530,6 +567,34 @@ class Memory:
             raise InvalidRequest("since must be the cursor that changes gave", field="since")
         return self._reading.changes(since, size)
 
+    def events(
+        self,
+        *,
+        type: str | None = None,
+        id: str | None = None,
+        since: Instant | None = None,
+        until: Instant | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> Page[AuditEvent]:
+        """Return a page of what happened to this space, as its audit tells it, oldest first; events of what was
+        forgotten too, never what anything said.
+
+        Args:
+            type: one of `EVENT_TYPES`.
+            id: only events of the fact, document or node that has, or had, this id.
+            since: the first moment; until: the first one after.
+            limit: 1 to 1,000, 50 when absent.
+            cursor: what the page before gave, with the same arguments.
+
+        Raises:
+            InvalidRequest: an argument is wrong, or the store is opened without its audit.
+            StorageFull, Busy, Unavailable, Corrupt: of the audit, which keeps what it has not yet before it answers.
+        """
+        asked = asked_of(self._space.namespace, (type, id), (since, until), (limit, cursor))
+        own = self._space.namespace
+        return page_of(self._space.log, asked, [own], lambda _: self._space)
+
     # Forgetting
 
     def forget(
@@ -546,6 +611,7 @@ class Memory:
         containing: str | None = None,
         kind: str | None = None,
         filter: Mapping[str, Any] | None = None,
+        session: str | None = None,
         all: bool | None = False,
         include_chain: bool | None = False,
         include_derived: bool | None = False,
@@ -555,19 +621,26 @@ class Memory:
         block: bool | None = False,
         idempotency_key: str | None = None,
     ) -> Forgotten:
-        """Remove the facts of exactly one scope from every read and erase them from every file.
+        """Remove the facts of exactly one scope, with what is quoted of turns, from every read and every file.
 
         Args:
+            ids: as answers name them; of a candidate, the id of the fact that it would be.
+            session: all that turns of this session brought: facts with one as their source, and nodes with evidence
+                from one; candidates too, named in the answer by the fact that they would be. The turns themselves
+                stay: `ConversationMemory.forget` and `SessionMemory.clear` erase them.
             include_chain: also every fact connected with them by supersession.
-            include_derived: also what a consolidation made from them; else `derived` of the reply names it.
+            include_derived: also what was made from them, and what cites them; else `derived` of the reply names it.
             dry_run: remove nothing; tell what would go.
             purge: rewrite the whole store afterwards, as `Store.purge` does, so that not even the places of what
                 was erased are left; also when nothing matched.
-            soft: hide instead of erase; `restore` brings them back. Not together with a purge.
-            block: keep keyed digests, so that the same ids and texts are refused from now on.
+            soft: hide instead of erase; `restore` brings them back. Not together with a purge, nor for what a node or
+                a turn is.
+            block: keep keyed digests, so that the same ids and texts are refused from now on; of nodes those of all
+                revisions, served or not. `Repository.forget` blocks nothing.
 
         Raises:
             InvalidRequest: none or several scopes.
+            Conflict: (kind "governed") a soft forget means a node or a turn, a candidate too; nothing is hidden.
             Busy, StorageFull: the purge could not be done. What was to be forgotten is, and the same call,
                 repeated, purges.
 
@@ -585,23 +658,15 @@ class Memory:
             "containing": containing,
             "kind": kind,
             "filter": filter,
+            "session": session,
             "all": all,
         }
         scope = scope_of(**told)
-        rules = ForgetRules(
-            checks.checked_flag(include_chain, "include_chain"),
-            checks.checked_flag(dry_run, "dry_run"),
-            checks.checked_flag(soft, "soft"),
-            checks.checked_flag(block, "block"),
-            self.config.limits.frontier,
-            checks.checked_flag(purge, "purge"),
-            checks.checked_flag(include_derived, "include_derived"),
-        )
-        if rules.soft and rules.purge:
-            raise InvalidRequest("soft hides and purge leaves nothing: give one of the two", field="purge")
+        flags = (include_chain, include_derived, dry_run, purge, soft, block)
+        rules = forget_rules(flags, self.config.limits.frontier)
         request = b"" if idempotency_key is None else _forget_bytes(told, rules)
         keyed = self._keyed("forget", idempotency_key, request)
-        return self._forget(scope, rules, keyed)
+        return self._forget_named(scope, rules, keyed)
 
     def restore(self, ids: Iterable[str], *, idempotency_key: str | None = None) -> tuple[str, ...]:
         """Bring softly forgotten facts back; return the ids that came back, sorted. Others are ignored."""
@@ -656,7 +721,7 @@ class Memory:
         dry_run = dry_run is None or checks.checked_flag(dry_run, "dry_run")
         frontier, purge = self.config.limits.frontier, checks.checked_flag(purge, "purge")
         derived = checks.checked_flag(include_derived, "include_derived")
-        rules = ForgetRules(include_chain, dry_run, False, False, frontier, purge, derived)
+        rules = ForgetRules(include_chain, dry_run, False, False, frontier, purge, derived, "expired")
         request = msgspec.msgpack.encode((include_chain, dry_run, *_later(include_derived=derived)))
         keyed = self._keyed("apply_forgetting", idempotency_key, request)
         return self._forget(policy_scope(self.config.forgetting_policy), rules, keyed)
@@ -690,6 +755,8 @@ class Memory:
         rules = ConsolidateRules(policy, profile, config.extractor, dry_run, allow_destructive)
         request = msgspec.msgpack.encode((dry_run, allow_destructive))
         keyed = self._keyed("consolidate", idempotency_key, request)
+        if allow_destructive and not dry_run:
+            follow_first(self._space.log, self._space.number)
         reply, is_first = self._write(lambda draft: plan_consolidate(draft, rules, keyed), alone=True)
         if allow_destructive and not dry_run:
             reply = msgspec.structs.replace(reply, pending=not self._space.log.scrub())
@@ -801,11 +868,26 @@ class Memory:
     def _keyed(self, operation: str, key: str | None, request: bytes) -> Keyed:
         return Keyed(operation, checks.checked_idempotency_key(key), request, self.config.receipt_days)
 
+    def _forget_named(self, scope: Scope, rules: ForgetRules, keyed: Keyed) -> Forgotten:
+        """Forget what may be turns of a conversation, with what quotes them."""
+        beside = find_beside(self._space.namespace)
+        if beside is None or rules.soft:  # of turns a soft forget is refused
+            return self._forget(scope, rules, keyed)
+        self._notifier.refuse_inside()
+        taken = forget_with_citing(self._space, self._find_space(beside), scope, rules, keyed)
+        self._note_forgotten(taken.planned, rules)
+        return taken.receipt(self._space, rules)
+
     def _forget(self, scope: Scope, rules: ForgetRules, keyed: Keyed) -> Forgotten:
+        if not rules.dry_run and not rules.soft:
+            follow_first(self._space.log, self._space.number)
         planned = self._write(lambda draft: plan_forget(draft, scope, rules, keyed), alone=True)
+        self._note_forgotten(planned, rules)
+        return receipt_of(self._space.log, planned, rules)
+
+    def _note_forgotten(self, planned: Planned, rules: ForgetRules) -> None:
         if not rules.dry_run and planned.is_first:
             self._notifier.forgotten(planned.ids)
-        return receipt_of(self._space.log, planned, rules)
 
     def _write(self, plan: Callable[[Draft], T], *, alone: bool = False) -> T:
         self._notifier.refuse_inside()
@@ -839,13 +921,13 @@ def _new_fact(told: NewFact | Mapping[str, Any] | str) -> NewFact:
 
 
 def _id_list(values: Iterable[str], field: str) -> list[str]:
-    return sorted({checked_id(value, field=field) for value in checks.members_of(values, field, "ids")})
+    told = enumerate(checks.members_of(values, field, "ids"))
+    return sorted({checked_known_id(value, field=f"{field}[{place}]") for place, value in told})
 
 
 def _text_list(values: Iterable[str]) -> list[str]:
-    return sorted(
-        {checked_text(value, field="texts") for value in checks.members_of(values, "texts", "texts")}
-    )
+    told = enumerate(checks.members_of(values, "texts", "texts"))
+    return sorted({checked_text(value, field=f"texts[{place}]") for place, value in told})
 
 
 def _forget_bytes(told: Mapping[str, Any], rules: ForgetRules) -> bytes:

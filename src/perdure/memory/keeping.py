@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-import threading
+from collections.abc import Callable
 from typing import Any
 
+from perdure.base.acting import current_actor
+from perdure.base.haste import seen_once
 from perdure.base.ids import keyed_hash
 from perdure.errors import Busy, Conflict, Corrupt, InvalidRequest, Moved, Unavailable
+from perdure.log.looks import head_of, number_of
 from perdure.log.protocol import ADVICE, EMPTY, Batch, Head, Log
 from perdure.log.records import ConfigRecord, RemovalRecord, SpaceRecord, decode, encode
 from perdure.memory.config import MemoryConfig
@@ -25,29 +28,34 @@ class KeptConfig:
     the ones before are erased with the write that brings it.
     """
 
-    def __init__(self, log: Log) -> None:
-        self._log = log
+    def __init__(self, log: Log, find_number: Callable[[bytes], int | None]) -> None:
+        """`find_number` finds a space by its name, as `Names.find` does: it notices one that lost its key."""
+        self._log, self._find_number = log, find_number
+        self._is_missed = False  # whether no space says that it has the name
         self._name = hashed_name(log.secret, CONFIGURATION)
-        self._seen: tuple[Head, MemoryConfig | None] = (EMPTY, None)
-        self._lock = threading.Lock()
+        self._seen: tuple[int, Head, MemoryConfig | None] = (0, EMPTY, None)
+        self._head, self._number = head_of(log), number_of(log)
 
     def find(self) -> MemoryConfig | None:
         """Return the configuration that the store keeps now, None where it keeps none.
 
         Raises:
             Unavailable: a newer build kept it, with settings that this one does not know.
-            Corrupt: it cannot be read.
+            Corrupt: it cannot be read, or no key leads to it.
             Busy: purges overtook the look again and again.
         """
+        return seen_once(self, self._find)
+
+    def _find(self) -> MemoryConfig | None:
+        number, seen, config = self._seen
+        if number and self._head(number) == seen:  # no other space has had that head
+            return config
         for _ in range(ATTEMPTS):
-            number = self._log.find_space(self._name)
-            if number is None:
+            found = self._number(self._name)
+            if found is None:
+                self._check_missed()
                 return None
-            head = self._log.head(number)
-            with self._lock:
-                seen, config = self._seen
-            if seen == head:
-                return config
+            number, head = found, self._log.head(found)
             if self._log.find_space(self._name) != number or self._log.epoch() != head.epoch:
                 continue  # a purge may have given the number to another space before the head was read
             try:
@@ -56,8 +64,7 @@ class KeptConfig:
                 continue
             _check_first(first, number)
             config = _config_of(last, number, head.seq)
-            with self._lock:
-                self._seen = (head, config)
+            self._seen = (number, head, config)
             return config
         raise Busy("the store is being purged again and again; retry")
 
@@ -88,6 +95,7 @@ class KeptConfig:
     def _put(self, data: bytes, now: int) -> None:
         number = self._log.find_space(self._name)
         if number is None:
+            self._check_missed()
             if not data:
                 return
             number = self._log.create_space(self._name, encode(self._first_record(now)))
@@ -100,10 +108,29 @@ class KeptConfig:
                 live[seq] = record.data
         if (live[max(live)] if live else b"") == data:
             return
-        records = [encode(ConfigRecord(data, now))]
+        records = [encode(ConfigRecord(data, now, current_actor()))]
         if live:
             records.insert(0, encode(RemovalRecord((), 0, tuple(live), now)))
         self._log.append(number, head, Batch(records, erase=tuple(live)))
+
+    def _check_missed(self) -> None:
+        """Raise Corrupt where the space is there and its key, which no check covers, is damaged.
+
+        Reads what all spaces say of their names, once: damage that comes later is found by the next process.
+        """
+        if self._is_missed:
+            return
+        try:
+            self._find_number(self._name)
+        except Corrupt as error:
+            if (
+                error.seq is None
+            ):  # else a memory's first record is damaged: told where that memory is asked for
+                raise
+        except Unavailable:  # a newer build began a memory, which leaves the others usable
+            return
+        else:
+            self._is_missed = True
 
     def _first_record(self, now: int) -> SpaceRecord:
         usual, name = MemoryConfig(), CONFIGURATION

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from perdure.base.instants import find_millis
+from perdure.base.text import counted
 from perdure.contract import limits
 from perdure.errors import InvalidRequest
 from perdure.lexical.profile import Profile
@@ -47,13 +48,14 @@ ID_BLIND = (KeepAll, ExpiredFor, SupersededFor, MaxFacts, NoConsolidation)
 
 
 def shown_facts(draft: Draft, policy: object) -> tuple[FactSummary, ...]:
-    """Return what the policy sees at the plan's now: every visible fact, by number; no documents.
+    """Return what the policy sees at the plan's now: every visible fact, by number; no documents, and none of those
+    that a node or a turn is seen as.
 
     The draft must lie over the state itself. A fact's record is read for its id, and for its content only
     where the policy reads content; the built-in policies get the number in place of the id.
     """
     state = draft.state
-    numbers = [number for number in state.numbers() if number not in state.plain]
+    numbers = [n for n in state.numbers() if n not in state.plain and n not in state.governed]
     if type(policy) in ID_BLIND:
         return tuple(_summary(draft, number, str(number)) for number in numbers)
     with_content = reads_content(policy)
@@ -192,7 +194,7 @@ def plan_consolidate(draft: Draft, rules: ConsolidateRules, keyed: Keyed) -> tup
     created = tuple(over.fact(number).id for number in numbers)
     forgotten = tuple(sorted(over.fact(number).id for number in leaving))
     if leaving:
-        remove(over, leaving)
+        remove(over, leaving, cause="consolidated")
     if not rules.dry_run:
         keyed.keep(draft, tuple(ReceiptItem(number, "created", "") for number in numbers))
     return Consolidated(created, forgotten, rules.dry_run), True
@@ -269,7 +271,7 @@ def _checked_sources(value: object, numbers: Mapping[str, int]) -> list[str]:
     unknown = sum(not isinstance(id_, str) or id_ not in numbers for id_ in named)
     if unknown:
         raise InvalidRequest(
-            f"sources names {unknown} ids that are of no fact the policy was shown; name facts by their id",
+            f"sources names {counted(unknown, 'id')} that are of no fact the policy was shown; name facts by their id",
             field="sources",
         )
     sources = sorted(set(named))

@@ -21,6 +21,7 @@ from perdure.memory.telling import Telling, payload
 from perdure.model.replies import Merged
 from perdure.model.status import Status
 from perdure.planning import checks
+from perdure.planning.governed import refuse_governed
 from perdure.planning.receipts import Keyed
 from perdure.planning.vectors import same_embedding
 from perdure.policies.uniting import united_importance, united_kind, united_metadata, united_tags
@@ -166,6 +167,7 @@ def _find(draft: Draft, id_: str, place: str) -> int:
         raise NotFound(
             f"{place} names no fact of this space (or one that was hidden)", field=_field(place), place=place
         )
+    refuse_governed(draft, (number,), field=_field(place))
     return number
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
 
+from perdure.base.haste import refuse_to_wait
+from perdure.contract.wire import fact_json
 from perdure.errors import NotFound
 from perdure.log.records import decode
 from perdure.memory.asking import Asking
@@ -16,15 +18,17 @@ from perdure.memory.tracing import Differing, traced
 from perdure.model.fact import Fact
 from perdure.model.hit import Explanation, Hit
 from perdure.model.replies import Change, Changes, Page
+from perdure.model.status import Status
 from perdure.model.trace import Diff, Trace
 from perdure.search.cursors import CursorCodec
 from perdure.search.eligibility import spend_on_filter
 from perdure.search.explain import Explainer
 from perdure.search.hydration import View, with_unit_texts
-from perdure.search.pipeline import find, rank, rank_candidates
+from perdure.search.pipeline import Ranked, find, rank, rank_candidates
 from perdure.search.query import Question, Scope
 from perdure.search.semantic import check_vector
 from perdure.search.standing import is_known
+from perdure.search.units import Unit
 from perdure.space.facts import FactReader
 from perdure.space.space import Space
 from perdure.space.state import SpaceState
@@ -41,21 +45,15 @@ class Reading:
         self._secret = space.log.secret
 
     def recall(self, question: Question, times: Times, *, explain: bool) -> list[Hit]:
+        if not explain:
+            return self._space.read(lambda state, reader: self._hits(state, reader, question, times))
         weighing = self._asking.weighing
-        alone = self._asking.searches_alone[question.history] and question.is_plain
-        plain = alone and question.min_score is None
 
         def work(state: SpaceState, reader: FactReader) -> list[Hit]:
             asked = self._placed(question, state, times)
             view = View(state, reader, asked.as_of, asked.known_at)
-            if plain and not explain:
-                found = find(state, asked, self._secret)
-                facts = with_unit_texts(view, found)
-                return [Hit(fact, one[2], fact.status) for fact, one in zip(facts, found, strict=True)]
             ranked = rank(state, reader, asked, weighing, self._secret)
             facts = with_unit_texts(view, ranked)
-            if not explain:
-                return [Hit(fact, one.score, fact.status) for fact, one in zip(facts, ranked, strict=True)]
             explainer = Explainer(view, asked, self._secret, labels=not weighing.ranking.is_identity)
             return [
                 Hit(fact, one.score, fact.status, why)
@@ -63,6 +61,34 @@ class Reading:
             ]
 
         return self._space.read(work)
+
+    def recall_as_json(self, question: Question, times: Times) -> list[tuple[bytes, float, Status]]:
+        """Return the hits of `recall`, without explanations, each as its fact on the wire, score and status."""
+
+        def work(state: SpaceState, reader: FactReader) -> list[tuple[bytes, float, Status]]:
+            if state.unit_counts:  # a document is shown by the unit that matched, not as it is kept
+                hits = self._hits(state, reader, question, times)
+                return [(fact_json(hit.fact), hit.score, hit.status) for hit in hits]
+            view, ranked = self._ranked(state, reader, question, times)
+            facts = view.facts_as_json([one[0] for one in ranked])
+            return [(fact, one[2], status) for (fact, status), one in zip(facts, ranked, strict=True)]
+
+        return self._space.read(work)
+
+    def _hits(self, state: SpaceState, reader: FactReader, question: Question, times: Times) -> list[Hit]:
+        view, ranked = self._ranked(state, reader, question, times)
+        facts = with_unit_texts(view, ranked)
+        return [Hit(fact, one[2], fact.status) for fact, one in zip(facts, ranked, strict=True)]
+
+    def _ranked(
+        self, state: SpaceState, reader: FactReader, question: Question, times: Times
+    ) -> tuple[View, Sequence[Unit | Ranked]]:
+        """Return number, row and score of each hit, best first, and the view that they are seen in."""
+        asked = self._placed(question, state, times)
+        view = View(state, reader, asked.as_of, asked.known_at)
+        if self._asking.searches_alone[asked.history] and asked.is_plain and asked.min_score is None:
+            return view, find(state, asked, self._secret)
+        return view, rank(state, reader, asked, self._asking.weighing, self._secret)
 
     def explain(self, question: Question, times: Times, id_: str) -> Explanation:
         def work(state: SpaceState, reader: FactReader) -> Explanation:
@@ -136,19 +162,21 @@ class Reading:
         def work(state: SpaceState, reader: FactReader) -> Changes:
             name, number = self._space.namespace.key(), self._space.number
             codec = CursorCodec(self._secret, name, state, b"changes")
-            after = 0 if since is None else codec.decode(since, field="since")
+            after = 0 if since is None else codec.decode_record(since, field="since")
             items: list[Change] = []
             last = after
             if number is not None:
                 for entry in self._space.log.read(number, after, state.head.seq):
+                    if entry.data is not None:
+                        reader.check(state, entry.seq, entry.data)
                     record = None if entry.data is None else decode(entry.data, space=number, seq=entry.seq)
                     change = change_of(state, reader, entry.seq, record)
                     if change is not None and len(items) == limit:
-                        return Changes(tuple(items), True, codec.encode(last))
+                        return Changes(tuple(items), True, codec.encode_record(last))
                     last = entry.seq
                     if change is not None:
                         items.append(change)
-            return Changes(tuple(items), False, codec.encode(last))
+            return Changes(tuple(items), False, codec.encode_record(last))
 
         return self._space.read(work)
 
@@ -157,6 +185,7 @@ class Reading:
         if as_of is None:
             as_of = self._space.now(state)
         if not question.is_plain:
+            refuse_to_wait()  # as many rows are looked at as there are vectors, or neighbours
             check_vector(state, question)
             return msgspec.structs.replace(question, as_of=as_of, known_at=known_at)
         # By position, and without what a plain question leaves alone: this is on the way of every recall.

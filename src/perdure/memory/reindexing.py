@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import islice
 from typing import Any
 
+from perdure.base.text import counted
 from perdure.embedders.protocol import Embedder, Vectors, checked_vectors
 from perdure.errors import InvalidRequest, PerdureError, Unavailable
 from perdure.log.protocol import Progress
@@ -109,7 +110,7 @@ def _refuse_told(state: SpaceState, embedder: Embedder) -> None:
     """Raise InvalidRequest where vectors that callers gave, which stay, have another length than the embedder's."""
     if TOLD in state.vector_models and state.dimension != embedder.dimension:
         raise InvalidRequest(
-            f"embedder gives {embedder.dimension} numbers, but the embeddings that were given to this memory, which stay, "
+            f"embedder gives {counted(embedder.dimension, 'number')}, but the embeddings that were given to this memory, which stay, "
             f"have {state.dimension}: use an embedder of that dimension, or forget the facts that have them",
             field="embedder",
         )

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from perdure.base.instants import to_datetime
+from perdure.base.members import place_in
 from perdure.errors import Blocked, Conflict, InvalidRequest
 from perdure.log.records import NO_FACT, ReceiptItem
 from perdure.memory.merging import find_twin, merge_telling
@@ -21,6 +22,7 @@ from perdure.memory.telling import Telling, identify, retelling_id, same_telling
 from perdure.model.replies import Outcome, Remembered
 from perdure.model.status import Status
 from perdure.planning.blocks import refuse_blocked
+from perdure.planning.governed import refuse_governed
 from perdure.planning.receipts import Keyed
 from perdure.planning.removing import remove
 from perdure.planning.vectors import add_vectors, same_embedding
@@ -93,9 +95,7 @@ class _AtIndex:
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if self._is_batch and isinstance(error, InvalidRequest | Conflict | Blocked):
-            error.message = f"facts[{self.index}]: {error.message}"
-            error.args = (error.message,)
-            error.details["index"] = self.index
+            place_in(error, f"facts[{self.index}]", index=self.index)
 
 
 def _store(draft: Draft, member: _Member, batch: dict[str, _Member], rules: RememberRules) -> None:
@@ -212,6 +212,7 @@ def _draw_told_links(draft: Draft, member: _Member, refused: set[str]) -> None:
                 "it first, or leave it out",
                 field="supersedes",
             )
+        refuse_governed(draft, (older,), field="supersedes")
         _draw(draft, member.number, older)
         member.supersedes.add(older)
     for newer in member.followers:

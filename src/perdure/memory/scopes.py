@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from pyroaring import BitMap
 
 from perdure.base.canonical import checked_text
-from perdure.base.ids import checked_id
+from perdure.base.ids import checked_known_id
 from perdure.base.instants import to_millis
 from perdure.base.text import folded, folded_space
 from perdure.errors import InvalidRequest
+from perdure.log.records import NO_FACT
+from perdure.model.conversation_forms import TURN_PREFIX, escaped, session_uri
+from perdure.model.node_forms import fact_id, find_node_id
 from perdure.planning import checks
 from perdure.planning.questions import checked_equalities, checked_filter
 from perdure.space.draft import Draft
 from perdure.space.filtering import numbers_matching
+from perdure.space.nodes import NodeHead
 from perdure.space.preparing import pair_digest
 from perdure.space.state import NO_TIME, SpaceState
 from perdure.temporal.columns import BEGINNING
@@ -32,6 +36,7 @@ SCOPES = (
     "containing",
     "kind",
     "filter",
+    "session",
     "all",
 )
 Scope = Callable[[Draft], list[int]]
@@ -50,6 +55,49 @@ def scope_of(**told: Any) -> Scope:
     return _MAKERS[name](told[name])
 
 
+class OfSession:
+    """The scope of all that the turns of a session brought, kept as a conversation or as a session.
+
+    These are the facts whose source is one of its turns, and the nodes with evidence from one, candidates too.
+    """
+
+    def __init__(self, session_id: str) -> None:
+        self._prefixes = f"{TURN_PREFIX}{escaped(session_id)}/", f"{session_uri(session_id)}/"
+
+    def __call__(self, draft: Draft) -> list[int]:
+        told = (number for number, uri in draft.state.uri_of.items() if uri.startswith(self._prefixes))
+        seen = (fact for head in self.nodes(draft) for fact in head.facts if fact != NO_FACT)
+        return sorted({*told, *seen})
+
+    def nodes(self, draft: Draft) -> list[NodeHead]:
+        """Return the nodes with evidence from a turn of the session, in the order in which they were proposed."""
+        heads = sorted(draft.state.nodes.heads.items())
+        return [head for _, head in heads if any(uri.startswith(self._prefixes) for uri in head.uris)]
+
+
+class OfIds:
+    """The scope of facts by their ids, and of candidates by the ids of the facts that they would be."""
+
+    def __init__(self, ids: Iterable[str]) -> None:
+        self._ids = tuple(ids)
+
+    def __call__(self, draft: Draft) -> list[int]:
+        numbers = (draft.find_number(id_) for id_ in self._ids)
+        return sorted({number for number in numbers if number is not None})
+
+    def nodes(self, draft: Draft) -> list[NodeHead]:
+        """Return the nodes that were never served and whose newest revision would be seen as one of the facts."""
+        named = sorted({name for id_ in self._ids if (name := find_node_id(id_)) is not None})
+        heads = (head for name in named if (head := draft.state.nodes.find(name)) is not None)
+        ids = set(self._ids)
+        return [head for head in heads if head.fact == NO_FACT and fact_id(head.id, head.revision) in ids]
+
+
+def nodes_of(scope: Scope, draft: Draft) -> list[NodeHead]:
+    """Return the nodes that a scope means by itself, not by the facts that they are seen as; most mean none."""
+    return scope.nodes(draft) if isinstance(scope, OfSession | OfIds) else []
+
+
 def everything_of(draft: Draft) -> list[int]:
     """Return all facts and documents, live and hidden, ascending."""
     return sorted((*draft.state.numbers(), *draft.state.hidden))
@@ -62,13 +110,10 @@ def facts_of(draft: Draft) -> list[int]:
 
 
 def _ids(value: Any) -> Scope:
-    ids = [checked_id(id_, field="ids") for id_ in checks.members_of(value, "ids", "ids")]
-
-    def find(draft: Draft) -> list[int]:
-        numbers = (draft.find_number(id_) for id_ in ids)
-        return sorted({number for number in numbers if number is not None})
-
-    return find
+    return OfIds(
+        checked_known_id(id_, field=f"ids[{place}]")
+        for place, id_ in enumerate(checks.members_of(value, "ids", "ids"))
+    )
 
 
 def _subject(value: Any) -> Scope:
@@ -163,5 +208,6 @@ _MAKERS: dict[str, Callable[[Any], Scope]] = {
     "containing": _containing,
     "kind": _kind,
     "filter": _filter,
+    "session": lambda value: OfSession(checked_known_id(value, field="session")),
     "all": _all,
 }

@@ -15,6 +15,7 @@ from perdure.planning import checks
 from perdure.search.fusion import RRF_K
 
 SPACES_MAX = 64
+BYTES_MIN = 2  # of no results: []
 BYTES_MAX = 2**31 - 1
 
 
@@ -70,7 +71,7 @@ def fitting(hits: Sequence[Hit], max_bytes: int) -> list[Hit]:
 
 def checked_bytes(value: Any, field: str = "max_bytes") -> int | None:
     """Return how many bytes are allowed, None for any number."""
-    return None if value is None else checks.checked_count(value, field, 1, BYTES_MAX)
+    return None if value is None else checks.checked_count(value, field, BYTES_MIN, BYTES_MAX)
 
 
 def refuse_recall_only(options: Mapping[str, Any], operation: str) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from perdure.base.canonical import canonical_json, decode_json
-from perdure.base.ids import checked_id, derived_id
+from perdure.base.ids import checked_id, checked_known_id, derived_id
 from perdure.base.instants import find_millis
 from perdure.contract import limits
 from perdure.errors import InvalidRequest
@@ -20,6 +20,7 @@ from perdure.planning import checks
 from perdure.planning.embedding import NO_VECTORS, Embedding, Vectors
 from perdure.policies.admission import AdmissionPolicy, find_refusal
 from perdure.policies.extraction import EntityExtractor
+from perdure.space.quotes import is_kept
 
 SOURCE_NAMES = ("uri", "quote", "start", "end", "position", "actor")
 
@@ -168,7 +169,10 @@ _encode_payload = msgspec.json.Encoder(order="sorted").encode
 
 
 def same_telling(told: FactRecord, stored: FactRecord) -> bool:
-    """Whether a telling repeats the stored one: equal payload (but for links) and annotations."""
+    """Whether a telling repeats the stored one: equal payload (but for links) and annotations.
+
+    A quote that went with the turn that it was of tells no two tellings apart, and does not come back.
+    """
     return (
         stored.version == 0
         and told.text == stored.text
@@ -178,7 +182,7 @@ def same_telling(told: FactRecord, stored: FactRecord) -> bool:
         == (stored.event_time, stored.valid_from, stored.valid_to)
         and (told.tags, told.kind, told.importance, told.pinned)
         == (stored.tags, stored.kind, stored.importance, stored.pinned)
-        and told.source == stored.source
+        and is_kept(told.source, stored.source)
         and _same_json(told.metadata, stored.metadata)
     )
 
@@ -205,7 +209,8 @@ def _checked_ids(values: Any) -> tuple[str, ...]:
     if values is None:
         return ()
     members = checks.members_of(values, "supersedes", "ids")
-    ids = tuple(sorted({checked_id(value, field="supersedes") for value in members}))
+    told = {checked_known_id(value, field=f"supersedes[{place}]") for place, value in enumerate(members)}
+    ids = tuple(sorted(told))
     if len(ids) > limits.SUPERSEDES_MAX:
         raise InvalidRequest(
             f"supersedes has {len(ids)} ids; at most {limits.SUPERSEDES_MAX} are allowed", field="supersedes"

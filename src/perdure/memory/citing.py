@@ -1,0 +1,139 @@
+"""Forgetting in a space of conversations or sessions, with what quotes or cites the turns in the space beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from collections.abc import Set as AbstractSet
+from dataclasses import replace
+from typing import NamedTuple
+
+from msgspec import structs
+
+from perdure.audit.audited_log import follow_first
+from perdure.log.records import NO_FACT
+from perdure.memory.forgetting import ForgetRules, Planned, block_content, plan_forget, receipt_of
+from perdure.memory.quoting import erase_quotes, find_quoted
+from perdure.memory.scopes import Scope
+from perdure.model.conversation_forms import SESSION_PREFIX, turn_uri, turns_of
+from perdure.model.namespace import SESSIONS_SUFFIX
+from perdure.model.replies import Forgotten
+from perdure.planning.certificates import Removed
+from perdure.planning.receipts import Keyed
+from perdure.planning.removing import remove_certified
+from perdure.space.draft import Draft
+from perdure.space.space import Space
+from perdure.space.state import SpaceState
+
+
+class Citing(NamedTuple):
+    """What cites turns: nodes, and facts that are no node's, by number; and the ids of both, sorted."""
+
+    nodes: tuple[int, ...]
+    facts: tuple[int, ...]
+    ids: tuple[str, ...]
+
+
+class Taken(NamedTuple):
+    """What a forget took, or would take: the uris of turns, and the ids of what cites them, which went along where
+    that was asked for and stays otherwise."""
+
+    planned: Planned
+    turns: frozenset[str]
+    citing: frozenset[str]
+
+    def receipt(self, space: Space, rules: ForgetRules) -> Forgotten:
+        """Finish the forget as `receipt_of` does, and name what cites the turns with the facts."""
+        told = receipt_of(space.log, self.planned, rules)
+        gone = self.citing if rules.include_derived else ()
+        stays = () if rules.include_derived else self.citing
+        return structs.replace(
+            told,
+            forgotten=tuple(sorted({*told.forgotten, *gone})),
+            derived=tuple(sorted({*told.derived, *stays})),
+        )
+
+
+def forget_with_citing(space: Space, beside: Space, scope: Scope, rules: ForgetRules, keyed: Keyed) -> Taken:
+    """Forget facts, and with the turns among them what nodes quote of them, or all that cites them if asked.
+
+    What cites turns lies in a space of its own. What goes of it goes first, in a transaction of its own: whoever is
+    stopped in between finds it again by the turns. It is looked for once more after them, since others write meanwhile.
+    The scope is asked twice.
+
+    Args:
+        beside: the space of the nodes and facts that may cite the turns.
+        rules: of a forget that is not soft: of turns there is none.
+    """
+    planned = _forget(space, scope, replace(rules, dry_run=True), keyed)
+    turns = turns_of(planned.ids)
+    citing = frozenset(_find_citing(beside, turns).ids)
+    if rules.dry_run:
+        return Taken(planned, turns, citing)
+    for one in (space, beside):
+        follow_first(one.log, one.number)
+    first, removed = _take(beside, turns, rules)
+    planned = _forget(space, scope, rules, keyed)
+    turns |= turns_of(planned.ids)
+    later, more = _take(beside, turns, rules)
+    removed.absorb(more)
+    if planned.removed is not None:
+        planned.removed.absorb(removed)
+    return Taken(planned, turns, first | later if rules.include_derived else citing)
+
+
+def _forget(space: Space, scope: Scope, rules: ForgetRules, keyed: Keyed) -> Planned:
+    return space.write(lambda draft: plan_forget(draft, scope, rules, keyed), alone=True)
+
+
+def _find_citing(beside: Space, turns: AbstractSet[str]) -> Citing:
+    return beside.read(lambda state, reader: citing_of(state, turns, lambda n: reader.get(state, n).id))
+
+
+def _take(beside: Space, turns: AbstractSet[str], rules: ForgetRules) -> tuple[frozenset[str], Removed]:
+    """Erase what cites the turns where that was asked for, else what is quoted of them; return the ids that went."""
+    if not rules.include_derived:
+        return frozenset(), erase_quotes(beside, turns)
+
+    def plan(draft: Draft) -> tuple[frozenset[str], Removed]:
+        citing = citing_of(draft.state, turns, lambda number: draft.fact(number).id)
+        if rules.block:
+            block_content(draft, citing.facts, citing.nodes)
+        return frozenset(citing.ids), remove_certified(draft, citing.facts, nodes=citing.nodes)
+
+    return (
+        beside.write(plan, alone=True)
+        if _find_citing(beside, turns).ids
+        else (frozenset(), Removed(beside.log.secret))
+    )
+
+
+def all_turns(space: Space, beside: Space) -> frozenset[str]:
+    """Return the uris of all turns of a space of conversations; of one of sessions those that are quoted beside it,
+    since a turn that has expired may be quoted still."""
+    if space.namespace.scope.endswith(SESSIONS_SUFFIX):
+        return find_quoted(beside, SESSION_PREFIX)
+    return space.read(lambda state, _: _turns_in(state))
+
+
+def _turns_in(state: SpaceState) -> frozenset[str]:
+    return frozenset(
+        turn_uri(head.session, head.version, turn.source_id)
+        for head in state.conversations.heads.values()
+        for turn in head.turns.values()
+    )
+
+
+def citing_of(state: SpaceState, turns: AbstractSet[str], id_of: Callable[[int], str]) -> Citing:
+    """Return the nodes with evidence from these turns, and the facts with one as their source or made from such.
+
+    Args:
+        turns: their uris.
+        id_of: the id of a fact by its number.
+    """
+    nodes = [head for head in state.nodes.heads.values() if not turns.isdisjoint(head.uris)] if turns else []
+    told = {number for number, uri in state.uri_of.items() if uri in turns and number not in state.governed}
+    projected = {fact for head in nodes for fact in head.facts if fact != NO_FACT}
+    made = state.made_of(told | projected).difference(state.governed)
+    facts = tuple(sorted(told | made))
+    ids = {*(head.id for head in nodes), *(id_of(number) for number in facts)}
+    return Citing(tuple(head.number for head in nodes), facts, tuple(sorted(ids)))
