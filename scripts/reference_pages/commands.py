@@ -6,9 +6,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
-import typer
-
-from perdure.cli.main import app
+from perdure.cli.main import command_line
 from perdure.cli.session import Common
 
 from .book import Block, Book
@@ -75,7 +73,7 @@ def _shared_names() -> list[str]:
 
 @cache
 def _root() -> Any:
-    return typer.main.get_command(app)
+    return command_line()
 
 
 def _walked(prefix: str, command: Any) -> Iterator[tuple[str, Any]]:

@@ -12,7 +12,17 @@ from .source import Callable, Found
 LEVEL = "###"
 HIDDEN_BASES = ("msgspec.Struct", "ValueError", "LookupError", "Exception", "_")
 # Made by something else, so that how they are constructed is nobody's business.
-MADE_ELSEWHERE = {"Memory", "Store", "Documents", "DocumentIndex", "AsyncMemory", "AsyncStore"}
+MADE_ELSEWHERE = {
+    "Memory",
+    "Store",
+    "Documents",
+    "DocumentIndex",
+    "Repository",
+    "ConversationMemory",
+    "AsyncMemory",
+    "AsyncStore",
+    "PartitionedVectorIndex",
+}
 COMMENT_MAX = 110
 
 

@@ -29,6 +29,7 @@ RENDERERS: Mapping[str, Callable[[Book, Block], list[str]]] = {
     "error-table": errors.overview,
     "errors": errors.entries,
     "changes": events.changes,
+    "events": events.events,
     "operation-table": http.overview,
     "operations": http.operations,
     "types": http.types,

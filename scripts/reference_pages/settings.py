@@ -12,7 +12,7 @@ from perdure.contract import limits as contract
 from perdure.embedders.settings import Absent, Switch, Text
 from perdure.memory.config import Limits, MemoryConfig
 from perdure.policies.choices import camel_case
-from perdure.policies.parameters import Flag, OneOf, Parameter, Real, Whole
+from perdure.policies.parameters import Flag, OneOf, Parameter, Real, SomeOf, Whole
 
 from . import docstrings, source
 from .book import Block, Book
@@ -42,6 +42,7 @@ LIMITS: Mapping[str, tuple[str, str | None]] = {
     "DIMENSION_MAX": ("numbers in a vector", None),
     "MODEL_BYTES_MAX": ("bytes of an embedder's name", None),
     "TRACE_LIMIT_MAX": ("rejections that a trace lists", None),
+    "SOURCES_MAX": ("turns of a version of a session, and of an answer out of conversations", None),
     "BATCH_MAX": ("facts in one transaction", "batch_max"),
     "BODY_BYTES_MAX": ("bytes of a request's body", None),
 }
@@ -130,6 +131,8 @@ def _values(parameter: Parameter) -> str:
         if len(parameter.names) > NAMES_SHOWN_MAX:
             return "one of the [profiles](#profiles)"
         return ", ".join(f"`{name}`" for name in parameter.names)
+    if isinstance(parameter, SomeOf):
+        return f"some of {', '.join(f'`{name}`' for name in parameter.names)}"
     if isinstance(parameter, Text):
         return f"{parameter.least:,} to {parameter.most:,} characters"
     if isinstance(parameter, Flag | Switch):
@@ -182,6 +185,8 @@ def _shown(value: Any) -> str:
         return "none"
     if isinstance(value, bool):
         return f"`{str(value).lower()}`"
+    if isinstance(value, tuple):
+        return ", ".join(_shown(one) for one in value)
     if isinstance(value, str):
         return f"`{value}`" if value else "empty"
     return f"`{value:g}`" if isinstance(value, float) else f"`{value:,}`"

@@ -10,7 +10,8 @@ from perdure.errors import InvalidRequest
 
 CONTRACT_VERSION = 1
 PROFILE = "temporal-memory-v1"
-OPERATIONS = tuple(sorted(one.name for one in CONTRACT.values() if one.group == "memory"))
+OPERATIONS = tuple(sorted(CONTRACT))
+"""All that a caller may negotiate about: what is asked of a memory, and of its documents, nodes, conversations, store."""
 
 
 class Features(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
@@ -26,14 +27,16 @@ class Features(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     embeddings: bool = True
     embedding_dimension: int | None = None
     encryption: bool = True
-    conversation: bool = False
+    documents: bool = True
+    repository: bool = True
+    conversation: bool = True
     pagination: bool = True
     analysis_profile: str
     embedder_model: str | None = None
 
 
 class Capabilities(msgspec.Struct, frozen=True, rename="camel"):
-    """The contract's version, the profile that this memory serves, and its operations, sorted."""
+    """The contract's version, the profile that this memory serves, and the operations of all groups, sorted."""
 
     contract_version: int
     profile: str

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
+
+from perdure.model import node_limits
 
 TEXT_BYTES_MAX = 65_536
 TEXT_WORDS_MAX = 4_096
@@ -32,6 +36,24 @@ MODEL_BYTES_MAX = 256  # of an embedder's fingerprint
 TRACE_LIMIT = 100  # rejections that a trace lists
 TRACE_LIMIT_MAX = 100_000
 BATCH_MAX = 100_000  # facts in one transaction; more would hold the writer turn for seconds
+SOURCES_MAX = 4_096  # turns of one version of a session, and of one answer
+BATCHES = ("facts", "ids", "texts")  # lists whose members are each looked up or stored
+MEMBERS: Mapping[str, int] = MappingProxyType(  # of the lists that are one fact's or one question's
+    {
+        "tags": TAGS_MAX,
+        "entities": ENTITIES_MAX,
+        "supersedes": SUPERSEDES_MAX,
+        "embedding": DIMENSION_MAX,  # a document has fewer units than that
+        **dict.fromkeys(("turns", "sources", "anchors", "dropped"), SOURCES_MAX),
+    }
+)
+NODE_MEMBERS: Mapping[str, int] = MappingProxyType(  # likewise of a change set's and a node's
+    {
+        "operations": node_limits.OPERATIONS_MAX,
+        "evidence": node_limits.EVIDENCE_MAX,
+        "relations": node_limits.RELATIONS_MAX,
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +63,12 @@ class SurfaceLimits:
     k_max: int
     query_bytes_max: int
     batch_max: int
+
+    def members_max(self, name: str) -> int | None:
+        """Return how many members a list of this name in a request may have; None where no number bounds them."""
+        if name in BATCHES:
+            return self.batch_max
+        return MEMBERS.get(name) or NODE_MEMBERS.get(name)
 
 
 EMBEDDED = SurfaceLimits(K_MAX, QUERY_BYTES_MAX, BATCH_MAX)

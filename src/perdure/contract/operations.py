@@ -8,7 +8,7 @@ from typing import Literal
 
 from perdure.contract import replies, requests
 
-Group = Literal["memory", "documents", "store"]
+Group = Literal["memory", "documents", "repository", "conversation", "store"]
 Role = Literal["read", "write", "admin"]
 ROLES: tuple[Role, ...] = ("read", "write", "admin")  # each may do what those before it may
 
@@ -55,6 +55,7 @@ def _operations() -> tuple[Operation, ...]:
         Operation("consolidate", "memory", "write", a.Consolidate, r.Consolidated),
         Operation("recordUse", "memory", "write", a.RecordUse, r.Used),
         Operation("merge", "memory", "write", a.Merge, r.Merged),
+        Operation("events", "memory", "read", a.Events, r.EventPage),
         Operation("capabilities", "memory", "read", a.Capabilities, r.CapabilitiesReply),
         Operation("reindex", "memory", "admin", a.Reindex, r.ReindexedReply),
         Operation("embedMissing", "memory", "write", a.EmbedMissing, r.EmbeddedReply),
@@ -64,8 +65,30 @@ def _operations() -> tuple[Operation, ...]:
         Operation("deleteDocument", "documents", "write", a.DeleteDocument, r.DeletedReply),
         Operation("searchDocuments", "documents", "read", a.SearchDocuments, r.DocumentsFound),
         Operation("listDocuments", "documents", "read", a.ListDocuments, r.DocumentPage),
+        Operation("applyChanges", "repository", "write", a.ApplyChanges, r.ChangesApplied),
+        Operation("node", "repository", "read", a.GetNode, r.NodeReply),
+        Operation("revisions", "repository", "read", a.Revisions, r.NodePage),
+        Operation("queryNodes", "repository", "read", a.QueryNodes, r.NodesFound),
+        Operation("snapshot", "repository", "read", a.TakeSnapshot, r.SnapshotReply),
+        Operation("nodeChanges", "repository", "read", a.NodeChanges, r.NodeChangesReply),
+        Operation("changeToken", "repository", "read", a.GetChangeToken, r.TokenReply),
+        Operation("recordAdmission", "repository", "write", a.RecordAdmission, r.AccessRecorded),
+        Operation("recordNodeUse", "repository", "write", a.RecordNodeUse, r.AccessRecorded),
+        Operation("accessEvents", "repository", "read", a.AccessEvents, r.AccessEventPage),
+        Operation("usageSummary", "repository", "read", a.UsageSummary, r.UsageReply),
+        Operation("reviewQueue", "repository", "read", a.ReviewQueue, r.NodePage),
+        Operation("forgetNodes", "repository", "write", a.ForgetNodes, r.Forgotten),
+        Operation(
+            "rememberConversation", "conversation", "write", a.RememberConversation, r.ConversationRemembered
+        ),
+        Operation("recallConversation", "conversation", "read", a.RecallConversation, r.ContextReply),
+        Operation("expandConversation", "conversation", "read", a.ExpandConversation, r.ContextReply),
+        Operation("conversation", "conversation", "read", a.GetConversation, r.ConversationReply),
+        Operation("conversations", "conversation", "read", a.ListConversations, r.ConversationPage),
+        Operation("forgetConversation", "conversation", "write", a.ForgetConversation, r.Forgotten),
         Operation("spaces", "store", "read", a.Spaces, r.SpacesReply),
         Operation("stats", "store", "read", a.Stats, r.StatsReply),
+        Operation("storeEvents", "store", "admin", a.StoreEvents, r.EventPage),
         Operation("verify", "store", "admin", a.Verify, r.VerifiedReply),
         Operation("purge", "store", "admin", a.Purge, r.PurgedReply),
         Operation("erase", "store", "admin", a.Erase, r.ErasedReply),

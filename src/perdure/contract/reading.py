@@ -9,12 +9,15 @@ from typing import Any, TypeVar, cast
 import msgspec
 
 from perdure.base.instants import to_datetime
+from perdure.base.text import shown_number
 from perdure.contract import replies as r
 from perdure.contract.capabilities import Capabilities, Features
 from perdure.contract.naming import python_names, snake_case
+from perdure.contract.reading_governed import read_reference
 from perdure.errors import BY_CODE, Internal, InvalidRequest, PerdureError
-from perdure.model.certificate import Certificate, Operation, Step, StepName
+from perdure.model.certificate import CERTIFICATE_VERSION, Certificate, Step, StepName
 from perdure.model.document import Deleted, Document, DocumentHit, Put
+from perdure.model.event import EventReference
 from perdure.model.fact import End, Fact, Merges, Source
 from perdure.model.finding import Finding, Verified
 from perdure.model.hit import ChainLink, Explanation, Hit, Marking, Neighbour, Part, Reason, Relation
@@ -36,6 +39,7 @@ from perdure.model.replies import (
 from perdure.model.status import Status
 from perdure.model.stores import Imported, Problem, StoreStats
 from perdure.model.trace import Diff, Difference, Rejected, Trace
+from perdure.repository_errors import BY_KIND
 
 T = TypeVar("T")
 S = TypeVar("S")
@@ -131,6 +135,7 @@ def read_explanation(told: r.ExplanationObject, text: str = "") -> Explanation:
         period=told.period,
         uses=told.uses,
         last_used_at=_moment(told.last_used_at),
+        node=_optional(told.node, read_reference),
     )
 
 
@@ -194,23 +199,56 @@ def read_diff(told: r.DiffObject) -> Diff:
 
 
 def read_certificate(told: r.CertificateObject) -> Certificate:
-    return Certificate(
-        version=told.version,
-        operation=cast(Operation, told.operation),
-        at=to_datetime(told.at),
-        store=told.store,
-        epoch=told.epoch,
-        spaces=told.spaces,
-        facts=told.facts,
-        records=told.records,
-        ids=told.ids,
-        texts=told.texts,
-        steps=tuple(Step(cast(StepName, one.name), one.done) for one in told.steps),
-        pending=told.pending,
-        backups=tuple(to_datetime(one) for one in told.backups),
-        outside=told.outside,
-        seal=told.seal,
-    )
+    fields = {name: getattr(told, name) for name in told.__struct_fields__}
+    steps = tuple(Step(cast(StepName, one.name), one.done) for one in told.steps)
+    event = None if told.event is None else EventReference(told.event.sequence, told.event.chain)
+    return Certificate(**{**_with_moments(fields), "steps": steps, "event": event})
+
+
+def read_kept_certificate(told: Any) -> Certificate:
+    """Return the certificate of a plain object, or of the receipt or the error that holds it.
+
+    A reply may tell more than this build knows; what was kept to be checked may not.
+
+    Raises:
+        InvalidRequest: there is none in it, a field is missing, unknown or of the wrong type, or it has
+            another version.
+    """
+    for name in ("error", "details", "certificate"):
+        if isinstance(told, Mapping) and name in told:
+            told = told[name]
+    if not isinstance(told, Mapping):
+        raise InvalidRequest(
+            "a certificate is an object of JSON, and so is the receipt with it", field="certificate"
+        )
+    version = told.get("version")
+    if type(version) is int and version != CERTIFICATE_VERSION:
+        raise InvalidRequest(
+            f"the certificate has version {shown_number(version)}, this build reads {CERTIFICATE_VERSION}: use "
+            "the build that made it, or a newer one",
+            field="certificate",
+        )
+    try:
+        return msgspec.convert(_with_moments(told), Certificate)
+    except (msgspec.ValidationError, KeyError, TypeError, ValueError, OverflowError) as error:
+        raise InvalidRequest(
+            "this is no certificate: a field is missing, unknown or of the wrong type", field="certificate"
+        ) from error
+
+
+def _with_moments(told: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a certificate, whose names are one word each, with moments in place of milliseconds."""
+    return {
+        **told,
+        "at": _exact_moment(told["at"]),
+        "backups": tuple(_exact_moment(one) for one in told["backups"]),
+    }
+
+
+def _exact_moment(millis: object) -> datetime:
+    if type(millis) is not int:
+        raise TypeError
+    return to_datetime(millis)
 
 
 def read_forgotten(told: r.Forgotten) -> Forgotten:
@@ -318,19 +356,28 @@ def read_error(told: Mapping[str, Any], status: int | None = None) -> PerdureErr
     body = told.get("error")
     if not isinstance(body, Mapping) or not isinstance(body.get("code"), str):
         return Internal("the server gave an error in a form of its own; is it a Perdure server?")
-    code, message = body["code"], python_names(str(body.get("message", "")))
+    code = body["code"]
     field = body.get("field")
     told_details = body.get("details")
     details = {}
     if isinstance(told_details, Mapping):
         details = {snake_case(name): value for name, value in told_details.items()}
+    place = details.get("place")
+    message = python_names(str(body.get("message", "")), place if isinstance(place, str) else "")
     kind = BY_CODE.get(code) or (InvalidRequest if status == 422 else PerdureError)
+    finer = BY_KIND.get(str(details.get("kind")))
+    if finer is not None and finer.code == code:
+        kind = finer
     error = kind.__new__(kind)
     PerdureError.__init__(error, message, field=python_names(field) if isinstance(field, str) else None)
     error.details = details  # not by name: they are somebody else's, and may be called as an argument is
     for name, value in details.items():
-        if name in _ATTRIBUTES or (name in getattr(kind, "__annotations__", {}) and name not in _OF_KINDS):
-            setattr(error, name, value)
+        if (
+            name in _ATTRIBUTES
+            or (name in getattr(kind, "__annotations__", {}) and name not in _OF_KINDS)
+            or (kind is finer and not hasattr(error, name))
+        ):
+            setattr(error, name, tuple(value) if isinstance(value, list) else value)
     return error
 
 

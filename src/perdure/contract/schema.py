@@ -272,24 +272,31 @@ def _document_paths() -> JsonObject:
 
 
 def _health_paths() -> JsonObject:
-    state = {"type": "object", "properties": {"status": {"type": "string"}}, "required": ["status"]}
+    status: JsonObject = {"status": {"type": "string"}}
+    failing: JsonObject = {"failingStores": {"type": "integer", "minimum": 1}}
 
-    def look(name: str, summary: str) -> JsonObject:
+    def look(name: str, summary: str, more: JsonObject) -> JsonObject:
+        state = {"type": "object", "properties": {**status, **more}, "required": ["status"]}
         answer = {"description": "yes", "content": {JSON: {"schema": state}}}
-        failing = {"description": "no", "content": {JSON: {"schema": state}}}
+        refusal = {"description": "no", "content": {JSON: {"schema": state}}}
         return {
             "get": {
                 "operationId": name,
                 "summary": summary,
                 "tags": ["health"],
                 "security": [],
-                "responses": {"200": answer, "503": failing},
+                "responses": {"200": answer, "503": refusal},
             }
         }
 
     return {
-        "/health/live": look("healthLive", "Whether the server runs."),
-        "/health/ready": look("healthReady", "Whether the store can be read and written."),
+        "/health/live": look("healthLive", "Whether the server runs.", {}),
+        "/health/ready": look(
+            "healthReady",
+            "Whether what is served can be read and written. Of a root of tenants: degraded where the stores of some "
+            "are not well.",
+            failing,
+        ),
     }
 
 

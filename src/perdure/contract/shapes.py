@@ -14,9 +14,9 @@ from typing import Any, NamedTuple, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 
-from perdure.base.canonical import DEPTH_MAX
+from perdure.base.canonical import DEPTH_MAX, decode_json
 from perdure.contract import limits as bound
-from perdure.contract.decoding import refusal, too_many
+from perdure.contract.decoding import refusal, too_many, with_number
 from perdure.contract.limits import SurfaceLimits
 from perdure.contract.operations import Operation
 from perdure.contract.requests import FactInput, ForgetScope, Request
@@ -25,16 +25,10 @@ from perdure.errors import InvalidJson, InvalidRequest
 BYTES_MIN = 64 << 10  # of a body that is worth the look
 RAW_BYTES_MAX = 1 << 20  # of an object as it was sent: 64 KiB, every character escaped, and much white space
 PARTS_MAX = 1 << 19  # in all free objects of a request: some 500 in each of 1,000 facts
-BATCHES = ("facts", "ids", "texts")
-COUNTED = {
-    "tags": bound.TAGS_MAX,
-    "entities": bound.ENTITIES_MAX,
-    "supersedes": bound.SUPERSEDES_MAX,
-    "embedding": bound.DIMENSION_MAX,  # a document has fewer units than that
-}
 Decode = Callable[[Any], Any]
 _TOO_LONG = "Expected `array` of at most length "
 _AT = " - at `$"
+_WIDER = "int | float"  # as the codec writes a whole number that is looked at as any
 _BYTE = re.compile(r"\(byte (\d+)\)")
 
 
@@ -100,30 +94,30 @@ class _Look:
 
     def _at_field(self, raw: bytes, field: _Field, place: str) -> None:
         kinds = tuple(one for one in _choices(field.annotation) if one is not type(None))
-        if all(_is_struct(one, ForgetScope) for one in kinds):
+        if all(_is_struct(one, Request) for one in kinds):
             self.at_struct(raw, kinds, place)
         elif get_origin(kinds[0]) is dict:
             self._at_free(raw, place)
-        elif field.wire in BATCHES or field.wire in COUNTED:
+        elif self._limits.members_max(field.wire) is not None:
             self._at_list(raw, field.wire, get_args(kinds[0])[0], place)
         else:
             _bound(raw, RAW_BYTES_MAX, place)
             self._decoded(_decoder(field.annotation), raw, place)
 
     def _at_list(self, raw: bytes, name: str, item: Any, place: str) -> None:
-        is_batch = name in BATCHES
-        limit = self._limits.batch_max if is_batch else COUNTED[name]
+        limit = self._limits.members_max(name)
+        assert limit is not None  # or it is looked at as a whole
         is_apart = _is_struct(item, Request) or len(_choices(item)) > 1
         try:
             found = self._decoded(_list_decoder(msgspec.Raw if is_apart else item, limit), raw, place)
         except _TooLong:
-            raise too_many(place[1:], limit, is_batch=is_batch) from None
+            raise too_many(place[1:], name, self._limits) from None
         for number, one in enumerate(msgspec.structs.astuple(found) if is_apart else ()):
             if one is None:
                 break
             text, there = bytes(one), f"{place}[{number}]"
-            if _is_struct(item, Request):
-                self.at_struct(text, (item,), there)
+            if all(_is_struct(kind, Request) for kind in _choices(item)):
+                self.at_struct(text, _choices(item), there)
             elif text.startswith(b"["):  # a vector of a document's unit
                 self._at_list(text, name, float, there)
 
@@ -143,11 +137,13 @@ class _Look:
         try:
             return decode(raw)
         except msgspec.ValidationError as error:
-            message = str(error)
+            message = str(error).replace(_WIDER, "int")
             if message.startswith(_TOO_LONG) and _AT not in message:
                 raise _TooLong from None
             if not place and message.startswith("Expected `object`") and _AT not in message:
                 raise InvalidRequest("the body must be an object", field="body") from None
+            if len(raw) <= BYTES_MIN:  # else it takes too much to look for the number
+                message = with_number(message, decode_json(raw))
             raise refusal(_placed(message, place), self._operation, self._kind) from None
 
 
@@ -183,22 +179,40 @@ def _outline(kinds: tuple[Any, ...]) -> tuple[Decode, dict[type, tuple[_Field, .
             _Field(name, wire, hints[name]) for name, wire in names.items() if _holds_many(hints[name])
         )
         looked_at = {one.name for one in apart}
-        told = kind.__struct_config__
-        flat = msgspec.defstruct(
-            kind.__name__,
-            [(name, msgspec.Raw if name in looked_at else hints[name], None) for name in names],
-            rename=names,
-            forbid_unknown_fields=True,
-            kw_only=True,
-            **({} if told.tag is None else {"tag": told.tag, "tag_field": told.tag_field}),
-        )
-        fields_of[flat] = apart
+        fields_of[_loose(kind, frozenset(looked_at))] = apart
     return msgspec.json.Decoder(Union[tuple(fields_of)]).decode, fields_of  # noqa: UP007 - of a tuple
 
 
 @cache
+def _loose(kind: type[Request], raw: frozenset[str] = frozenset()) -> type:
+    """Return the struct with no field required, any number for a whole one, and some fields as they were sent."""
+    hints, told = get_type_hints(kind), kind.__struct_config__
+    names = dict(zip(kind.__struct_fields__, kind.__struct_encode_fields__, strict=True))
+    tag: dict[str, Any] = {} if told.tag is None else {"tag": told.tag, "tag_field": told.tag_field}
+    return msgspec.defstruct(
+        kind.__name__,
+        [(name, msgspec.Raw if name in raw else _wider(hints[name]), None) for name in names],
+        rename=names,
+        forbid_unknown_fields=True,
+        kw_only=True,
+        **tag,
+    )
+
+
+@cache
 def _decoder(annotation: Any) -> Decode:
-    return msgspec.json.Decoder(annotation).decode
+    return msgspec.json.Decoder(_wider(annotation)).decode
+
+
+def _wider(annotation: Any) -> Any:
+    """Return the annotation with any number for a whole one: `decode_request` tells 5.0 from 5.5."""
+    if annotation is int:
+        return int | float
+    if _is_union(annotation):
+        return Union[tuple(map(_wider, get_args(annotation)))]  # noqa: UP007 - of a tuple
+    if get_origin(annotation) is list:
+        return list[_wider(get_args(annotation)[0])]  # type: ignore[misc]
+    return _loose(annotation) if _is_struct(annotation, Request) else annotation
 
 
 @cache
@@ -207,7 +221,7 @@ def _list_decoder(item: Any, length_max: int) -> Decode:
 
     The codec's own bound of a list is asked once all of the list is made; that of a struct as a list is not.
     """
-    fields = [(f"at{number}", item, None) for number in range(length_max)]
+    fields = [(f"at{number}", _wider(item), None) for number in range(length_max)]
     return msgspec.json.Decoder(
         msgspec.defstruct("Listed", fields, array_like=True, forbid_unknown_fields=True)
     ).decode

@@ -15,12 +15,12 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from perdure.base.instants import to_datetime, to_millis
-from perdure.base.text import shown_number
+from perdure.base.instants import to_millis
 from perdure.contract.capabilities import Capabilities
 from perdure.contract.naming import camel_case, on_the_wire
-from perdure.errors import InvalidRequest, PerdureError
-from perdure.model.certificate import CERTIFICATE_VERSION, Certificate
+from perdure.contract.wire_governed import reference_object
+from perdure.errors import PerdureError
+from perdure.model.certificate import Certificate
 from perdure.model.document import Deleted, Document, DocumentHit, Put
 from perdure.model.fact import End, Fact, Merges, Source
 from perdure.model.finding import Verified
@@ -39,11 +39,13 @@ from perdure.model.replies import (
     Reindexed,
     Remembered,
 )
+from perdure.model.status import Status
 from perdure.model.stores import Imported, StoreStats
 from perdure.model.trace import Diff, Difference, Trace
 
 JsonObject = dict[str, Any]
 T = TypeVar("T")
+encode = msgspec.json.Encoder().encode
 _EPOCH, _MILLISECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(milliseconds=1)
 
 
@@ -76,6 +78,10 @@ def fact_object(fact: Fact) -> JsonObject:
     }
 
 
+def fact_json(fact: Fact) -> bytes:
+    return encode(fact_object(fact))
+
+
 def merges_object(merges: Merges) -> JsonObject:
     return {"count": merges.count, "lastAt": _millis(merges.last_at)}
 
@@ -100,11 +106,19 @@ def hit_object(hit: Hit) -> JsonObject:
     return shown
 
 
+def results_json(hits: Iterable[tuple[bytes, float, Status]]) -> bytes:
+    """Return the reply with these hits, which have neither an explanation nor a space, from their facts as JSON."""
+    shown = [
+        {"fact": msgspec.Raw(fact), "score": score, "status": status._value_} for fact, score, status in hits
+    ]
+    return encode({"results": shown})
+
+
 def results_size(hits: Iterable[Hit]) -> Iterator[int]:
     """Yield for each hit the bytes of the results up to and with it: a compact JSON array of their objects."""
     size = 2
     for place, hit in enumerate(hits):
-        size += len(msgspec.json.encode(hit_object(hit))) + (place > 0)
+        size += len(encode(hit_object(hit))) + (place > 0)
         yield size
 
 
@@ -142,6 +156,7 @@ def explanation_object(explanation: Explanation) -> JsonObject:
         ],
         "actor": explanation.actor,
         "period": explanation.period,
+        "node": None if explanation.node is None else reference_object(explanation.node),
     }
 
 
@@ -275,45 +290,10 @@ def certificate_object(certificate: Certificate) -> JsonObject:
         "backups": [_millis(moment) for moment in certificate.backups],
         "outside": list(certificate.outside),
         "seal": certificate.seal,
+        "event": None
+        if certificate.event is None
+        else {"sequence": certificate.event.sequence, "chain": certificate.event.chain},
     }
-
-
-def read_certificate(told: Any) -> Certificate:
-    """Return the certificate of a plain object, or of the receipt or the error that holds it.
-
-    Raises:
-        InvalidRequest: there is none in it, a field is missing, unknown or of the wrong type, or it has
-            another version.
-    """
-    for name in ("error", "details", "certificate"):
-        if isinstance(told, Mapping) and name in told:
-            told = told[name]
-    if not isinstance(told, Mapping):
-        raise InvalidRequest(
-            "a certificate is an object of JSON, and so is the receipt with it", field="certificate"
-        )
-    version = told.get("version")
-    if type(version) is int and version != CERTIFICATE_VERSION:
-        raise InvalidRequest(
-            f"the certificate has version {shown_number(version)}, this build reads {CERTIFICATE_VERSION}: use "
-            "the build that made it, or a newer one",
-            field="certificate",
-        )
-    plain = dict(told)
-    try:
-        plain["at"] = _moment(plain["at"])
-        plain["backups"] = [_moment(moment) for moment in plain["backups"]]
-        return msgspec.convert(plain, Certificate)
-    except (msgspec.ValidationError, KeyError, TypeError, ValueError, OverflowError) as error:
-        raise InvalidRequest(
-            "this is no certificate: a field is missing, unknown or of the wrong type", field="certificate"
-        ) from error
-
-
-def _moment(value: object) -> datetime:
-    if type(value) is not int:
-        raise TypeError
-    return to_datetime(value)
 
 
 def consolidated_object(reply: Consolidated) -> JsonObject:
@@ -444,10 +424,14 @@ def capabilities_object(reply: Capabilities) -> JsonObject:
 
 def error_object(error: PerdureError) -> JsonObject:
     """Return `{"error": …}`, the one shape of an error on every surface."""
-    named = str if error.in_wire_names else on_the_wire
-    told: JsonObject = {"code": error.code, "message": named(str(error))}
-    if error.field is not None:
-        told["field"] = named(error.field)
+    message, field = str(error), error.field
+    if not error.in_wire_names:
+        place = error.details.get("place")
+        message = on_the_wire(message, place if isinstance(place, str) else "")
+        field = None if field is None else on_the_wire(field)
+    told: JsonObject = {"code": error.code, "message": message}
+    if field is not None:
+        told["field"] = field
     details = {camel_case(name): _plain(v) for name, v in error.details.items() if v is not None}
     if details:
         told["details"] = details

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from msgspec import UNSET, UnsetType
 
 from perdure.contract.replies.fields import Millis, Reply, SpaceObject, Status, says
+from perdure.contract.replies.nodes import NodeReferenceObject
 
 
 class SourceObject(Reply, frozen=True):
@@ -125,6 +126,9 @@ class ExplanationObject(Reply, frozen=True):
     neighbours: Annotated[tuple[NeighbourObject, ...], says("Facts of the same source whose words counted.")]
     actor: Annotated[str | None, says("Whom the query names, where that counted.")]
     period: Annotated[str | None, says("When the query means, in ISO 8601; --05 is every May.")]
+    node: Annotated[
+        NodeReferenceObject | None, says("What governed knowledge it stands for, with its evidence.")
+    ] = None
 
 
 class HitObject(Reply, frozen=True):

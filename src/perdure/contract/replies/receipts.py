@@ -37,6 +37,13 @@ class StepObject(Reply, frozen=True):
     done: bool
 
 
+class EventReferenceObject(Reply, frozen=True):
+    """An event of the audit that an erasure left."""
+
+    sequence: int
+    chain: Annotated[str, says("The digest of all events up to it.")]
+
+
 class CertificateObject(Reply, frozen=True):
     """The certificate of an erasure: no text and no id, only keyed digests of them."""
 
@@ -55,6 +62,9 @@ class CertificateObject(Reply, frozen=True):
     backups: Annotated[tuple[Millis, ...], says("Copies that were noted and may hold the facts.")]
     outside: Annotated[tuple[str, ...], says("What the store cannot erase.")]
     seal: Annotated[str, says("Keyed digest of all the rest: only the store can check it.")]
+    event: Annotated[
+        EventReferenceObject | None, says("The last of the audit's that tell of it; null without an audit.")
+    ] = None
 
 
 class Forgotten(Reply, frozen=True):

@@ -23,6 +23,8 @@ class FeaturesObject(Reply, frozen=True):
     embeddings: bool
     embedding_dimension: Annotated[int | None, says("null where it is not settled.")]
     encryption: bool
+    documents: bool
+    repository: Annotated[bool, says("Governed knowledge.")]
     conversation: bool
     pagination: bool
     analysis_profile: Annotated[str, says("How texts become words.")]
@@ -39,7 +41,7 @@ class LimitsObject(Reply, frozen=True):
 
 
 class CapabilitiesReply(Reply, frozen=True):
-    """What a memory offers; `limits` over HTTP only."""
+    """What is offered: the operations of all groups; over MCP those that a tool does. `limits` over HTTP only."""
 
     contract_version: int
     profile: str

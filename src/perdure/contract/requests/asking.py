@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated
 
+from msgspec import Meta
+
 from perdure.contract import limits
 from perdure.contract.requests.fields import (
     Cursor,
@@ -26,6 +28,7 @@ from perdure.contract.requests.fields import (
     choice,
     limited,
 )
+from perdure.model.event import EVENT_TYPES
 
 HistoryFilter = Annotated[
     str,
@@ -159,6 +162,24 @@ class Changes(Request, frozen=True, kw_only=True):
 
     since: Cursor | None = None
     limit: PageSize | None = None
+
+
+class Events(Request, frozen=True, kw_only=True):
+    """What happened to the space, as its audit tells it: never what anything says."""
+
+    type: Annotated[str, choice("Of one type.", *EVENT_TYPES)] | None = None
+    id: (
+        Annotated[str, limited("Of the fact or node that has, or had, this id.", minLength=1, maxLength=256)]
+        | None
+    ) = None
+    since: Annotated[Moment, Meta(description="At that moment or later.")] | None = None
+    until: Annotated[Moment, Meta(description="Before that moment.")] | None = None
+    limit: PageSize | None = None
+    cursor: Cursor | None = None
+
+
+class StoreEvents(Events, frozen=True, kw_only=True):
+    """What happened to all spaces and to the store itself, as its audit tells it: never what anything says."""
 
 
 class Capabilities(Request, frozen=True, kw_only=True):

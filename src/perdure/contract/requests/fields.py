@@ -131,8 +131,8 @@ class SpaceInput(Request, frozen=True, kw_only=True):
 class ForgetScope(Request, frozen=True, kw_only=True, tag_field="kind"):
     """Which facts a forget means: exactly one kind of scope."""
 
-    @property
-    def keyword(self) -> str:
-        """Its name among the arguments of `Memory.forget`."""
-        kind = str(self.__struct_config__.tag)
+    @classmethod
+    def keyword(cls) -> str:
+        """Return its name among the arguments of `Memory.forget`."""
+        kind = str(cls.__struct_config__.tag)
         return {"ingestedBefore": "ingested_before", "eventBefore": "event_before"}.get(kind, kind)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from perdure.contract.requests.fields import (
     Filter,
     ForgetScope,
+    Id,
     IdempotencyKey,
     JsonObject,
     Kind,
@@ -15,7 +16,7 @@ from perdure.contract.requests.fields import (
 
 
 class IdsScope(ForgetScope, frozen=True, kw_only=True, tag="ids"):
-    """The facts of these ids."""
+    """The facts of these ids; a candidate has the id of the fact that it would be."""
 
     ids: list[str]
 
@@ -80,6 +81,12 @@ class FilterScope(ForgetScope, frozen=True, kw_only=True, tag="filter"):
     filter: Filter
 
 
+class SessionScope(ForgetScope, frozen=True, kw_only=True, tag="session"):
+    """What turns of a session brought: facts with one as their source, and nodes with evidence from one."""
+
+    session: Id
+
+
 class AllScope(ForgetScope, frozen=True, kw_only=True, tag="all"):
     """All facts of the space."""
 
@@ -96,6 +103,7 @@ AnyScope = (
     | ContainingScope
     | KindScope
     | FilterScope
+    | SessionScope
     | AllScope
 )
 
