@@ -15,21 +15,29 @@ if find_spec("httpx") is None:
     raise ImportError("perdure.client needs the package httpx: pip install 'perdure[client]'", name="httpx")
 
 from perdure.client.asynchronous.client import AsyncClient
+from perdure.client.asynchronous.conversation import AsyncClientConversation
 from perdure.client.asynchronous.documents import AsyncClientDocuments
 from perdure.client.asynchronous.memory import AsyncClientMemory
+from perdure.client.asynchronous.repository import AsyncClientRepository
 from perdure.client.asynchronous.store import AsyncClientStore
 from perdure.client.synchronous.client import Client
+from perdure.client.synchronous.conversation import ClientConversation
 from perdure.client.synchronous.documents import ClientDocuments
 from perdure.client.synchronous.memory import ClientMemory
+from perdure.client.synchronous.repository import ClientRepository
 from perdure.client.synchronous.store import ClientStore
 
 __all__ = [
     "AsyncClient",
+    "AsyncClientConversation",
     "AsyncClientDocuments",
     "AsyncClientMemory",
+    "AsyncClientRepository",
     "AsyncClientStore",
     "Client",
+    "ClientConversation",
     "ClientDocuments",
     "ClientMemory",
+    "ClientRepository",
     "ClientStore",
 ]

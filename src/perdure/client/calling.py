@@ -17,7 +17,9 @@ from perdure.errors import InvalidRequest, PerdureError, Unavailable
 
 R = TypeVar("R")
 
-SAFE = frozenset({"verify"})  # these change nothing, although not every reader may call them
+SAFE = frozenset({"verify", "storeEvents"})  # these change nothing, although not every reader may call them
+# Told again, these write nothing: the id of an event and the name of a version are their keys.
+REPEATABLE = frozenset({"recordAdmission", "recordNodeUse", "rememberConversation"})
 DRY_UNLESS_TOLD = frozenset({"applyForgetting", "consolidate"})
 LONG = frozenset(
     {"stats", "verify", "purge", "erase", "export", "import", "reindex", "embedMissing", "consolidate"}
@@ -85,7 +87,8 @@ def call_of(name: str, request: dict[str, Any], retries: Retries) -> Call:
     takes_key = "idempotency_key" in operation.request.__struct_fields__
     if not reads and takes_key and retries.count and "idempotencyKey" not in request:
         request = {**request, "idempotencyKey": random_secret(16).hex()}
-    return Call(operation, request, random_secret(8).hex(), reads or "idempotencyKey" in request)
+    repeatable = reads or name in REPEATABLE or "idempotencyKey" in request
+    return Call(operation, request, random_secret(8).hex(), repeatable)
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,8 @@ JSON would bend: moments, vectors, numbers that are not finite, and what is no J
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import msgspec
@@ -15,14 +16,30 @@ from msgspec import UNSET
 from perdure.base.canonical import checked_json
 from perdure.base.instants import to_millis
 from perdure.client.vectors import VectorMask, plain_vector
-from perdure.contract.naming import camel_case
+from perdure.contract.naming import camel_case, snake_case
 from perdure.errors import InvalidRequest
 from perdure.model.inputs import NewFact, RecallOptions
 from perdure.model.namespace import Namespace
 
 REQUEST_BYTES_MAX = 1 << 30  # a server takes less, and says how much
-MOMENTS = frozenset(("event_time", "valid_from", "valid_to", "as_of", "known_at", "at", "before"))
-LISTS = frozenset(("entities", "supersedes", "tags", "ids", "texts"))
+MOMENTS = frozenset(
+    (
+        *("event_time", "valid_from", "valid_to", "as_of", "known_at", "at", "before", "until"),
+        *("occurred_at", "created_at", "observation_time"),
+        *("updated_after", "updated_before", "created_after", "created_before"),
+    )
+)
+LISTS = frozenset(
+    ("entities", "supersedes", "tags", "ids", "texts", "kinds", "statuses", "roles", "subqueries")
+)
+
+_SCOPE_FIELDS = {
+    "ingested_before": "before",
+    "event_before": "before",
+    "matching": "metadata",
+    "kind": "fact_kind",
+}
+"""The field that a keyword of a forget becomes in the request's scope, where that has another name."""
 
 
 def request_of(mask: VectorMask | None = None, /, **told: Any) -> dict[str, Any]:
@@ -76,14 +93,46 @@ def scope_of(told: Mapping[str, Any]) -> dict[str, Any]:
     ((name, value),) = given.items()
     if name == "all" and value is not True:
         raise InvalidRequest(f"all must be True or False, got {type(value).__name__}", field="all")
-    key = {
-        "ingested_before": "before",
-        "event_before": "before",
-        "matching": "metadata",
-        "kind": "fact_kind",
-    }.get(name, name)
-    shown = {} if name == "all" else {camel_case(key): _plain(key, value, None)}
+    key = _SCOPE_FIELDS.get(name, name)
+    with _named(key, name):
+        shown = {} if name == "all" else {camel_case(key): _plain(key, value, None)}
     return {"kind": camel_case(name), **shown}
+
+
+def named_by_keyword(scope: Mapping[str, Any]) -> AbstractContextManager[None]:
+    """Have an error about the field of a request's scope name the keyword that the scope was told by.
+
+    Args:
+        scope: of `scope_of`.
+    """
+    name = snake_case(scope["kind"])
+    return _named(f"scope.{_SCOPE_FIELDS.get(name, name)}", name)
+
+
+@contextmanager
+def _named(field: str, name: str) -> Iterator[None]:
+    """Have a refusal that is about a field, or something in it, name it otherwise."""
+    try:
+        yield
+    except InvalidRequest as error:
+        if error.field is None or not _is_about(error.field, field):
+            raise
+        error.field = _renamed(error.field, field, name)
+        error.message = _renamed(error.message, field, name)
+        error.args = (error.message,)
+        if isinstance(place := error.details.get("place"), str):
+            error.details["place"] = _renamed(place, field, name)
+            # The place may stand in the message once more, behind the field.
+            error.message = error.message.replace(place, error.details["place"])
+        raise
+
+
+def _is_about(told: str, field: str) -> bool:
+    return told.startswith(field) and told[len(field) :][:1] in ("", ".", "[")
+
+
+def _renamed(text: str, field: str, name: str) -> str:
+    return name + text[len(field) :] if text.startswith(field) else text
 
 
 def names_of(spaces: Collection[Namespace] | None) -> list[dict[str, str]] | None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from urllib.parse import quote, urlsplit
 
 from perdure.base.canonical import checked_text
+from perdure.base.text import shown_real
 from perdure.client.retrying import RETRIES_MAX, Retries
 from perdure.client.vectors import VectorMask
 from perdure.errors import InvalidRequest
@@ -121,7 +122,7 @@ def checked_seconds(value: float, name: str) -> float:
         or not isinstance(value, int | float)
         or not (math.isfinite(value) and 0 < value <= SECONDS_MAX)
     ):
-        shown = f"{value:g}" if isinstance(value, int | float) else type(value).__name__
+        shown = shown_real(value) if isinstance(value, int | float) else type(value).__name__
         raise InvalidRequest(
             f"{name} must be above 0 and at most {SECONDS_MAX:g} seconds, got {shown}", field=name
         )

@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
+from perdure.base.text import counted
 from perdure.errors import InvalidRequest
 
 MASK_KEY_BYTES = 32
@@ -24,7 +25,9 @@ class VectorMask:
     def __init__(self, key: bytes) -> None:
         """Take the 32 bytes of a key. Raises InvalidRequest for anything else."""
         if not isinstance(key, bytes | bytearray) or len(key) != MASK_KEY_BYTES:
-            told = f"{len(key)} bytes" if isinstance(key, bytes | bytearray) else type(key).__name__
+            told = (
+                f"{counted(len(key), 'byte')}" if isinstance(key, bytes | bytearray) else type(key).__name__
+            )
             raise InvalidRequest(
                 f"vector_mask must be {MASK_KEY_BYTES} random bytes, got {told}", field="vector_mask"
             )

@@ -1,7 +1,7 @@
 """What a key allows: decisions about tenants, spaces and operations, without any input or output.
 
-Headers narrow what the key fixes and never widen it. What the key does not reach is refused in one text, whether
-or not it exists.
+Headers narrow what the key fixes and never widen it. What the key does not reach is refused in a text that tells of
+the key alone, whether or not it exists.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ SCOPE_HEADER = "Perdure-Scope"
 # Visible ASCII, but no comma, by which proxies join headers that are sent twice.
 _ENCODED = re.compile(rb"(?:[!-$&-+\--~]|%[0-9A-Fa-f]{2})*")
 _ESCAPE = re.compile(rb"%([0-9A-Fa-f]{2})")
-_READERS = frozenset({"verify", "export"})  # admins' operations that make no store
+_READERS = frozenset({"verify", "storeEvents", "export"})  # admins' operations that make no store
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ def read_headers(headers: Iterable[tuple[bytes, bytes]]) -> Told:
         if name is None:
             continue
         if name in found:
-            raise _malformed(name, "is sent twice; send it once")
+            raise _malformed(name, "came twice; send it once")
         found[name] = value
     return Told(
         _find_tenant(found.get(TENANT_HEADER)),
@@ -130,15 +130,16 @@ def place(
         Forbidden: a header names another tenant, principal or scope than the key's.
         InvalidTenant, InvalidRequest: a name is malformed, or nobody told a principal.
     """
-    tenant = _narrowed(access.tenant, told.tenant, DEFAULT_TENANT)
+    tenant = _narrowed(access.tenant, told.tenant, DEFAULT_TENANT, TENANT_HEADER)
     if access.key_id is None and default_principal is None:
         default_principal = ""
-    principal = _narrowed(access.principal, told.principal, default_principal)
+    principal = _narrowed(access.principal, told.principal, default_principal, PRINCIPAL_HEADER)
     if principal is None and needed:
         raise InvalidRequest(
-            f"the key fixes no principal: send the header {PRINCIPAL_HEADER}", field=PRINCIPAL_HEADER
+            f"the key fixes no principal: send the header {PRINCIPAL_HEADER} (in Python client.memory(principal=...))",
+            field=PRINCIPAL_HEADER,
         )
-    scope = _narrowed(access.scope, told.scope, "")
+    scope = _narrowed(access.scope, told.scope, "", SCOPE_HEADER)
     return Allowed(checked_tenant(tenant or DEFAULT_TENANT), checked_namespace(principal, scope), access)
 
 
@@ -150,16 +151,34 @@ def check_role(access: Access, operation: Operation, request: Mapping[str, Any])
         raise Forbidden(f"this takes a key of the role {needed}")
 
 
+def check_measures(access: Access, *, has_tenants: bool) -> None:
+    """Raise Forbidden unless the key may see what is measured of all tenants together.
+
+    That is an admin's, fixed to no principal and no scope; of a root of tenants one of the tenant `default`, whose
+    keys are its owner's. Without keys it is whoever has the token.
+    """
+    bounded = access.role != "admin" or access.principal is not None or access.scope is not None
+    if bounded or (has_tenants and access.tenant not in (None, DEFAULT_TENANT)):
+        of = f" of the tenant {DEFAULT_TENANT}," if has_tenants else ""
+        raise Forbidden(
+            f"the metrics are of everybody: they take a key{of} of the role admin that fixes no principal and no scope"
+        )
+
+
 def makes_store(operation: Operation) -> bool:
     """Whether the operation brings a tenant's store into being; what only reads never does."""
     return operation.role != "read" and operation.name not in _READERS
 
 
-def _narrowed(fixed: str | None, told: str | None, default: str | None) -> str | None:
+def _narrowed(fixed: str | None, told: str | None, default: str | None, header: str) -> str | None:
     if fixed is None:
         return default if told is None else told
     if told is not None and told != fixed:
-        raise Forbidden(BEYOND)
+        what = header.rpartition("-")[2].lower()
+        raise Forbidden(
+            f"{BEYOND}: it is for one {what} alone, and the header {header} names another; leave the header out, or use a key "
+            f"of that {what}"
+        )
     return fixed
 
 
@@ -184,3 +203,5 @@ def _malformed(header: str, what: str) -> InvalidRequest | InvalidTenant:
 
 
 _NAMES = {name.lower().encode(): name for name in (TENANT_HEADER, PRINCIPAL_HEADER, SCOPE_HEADER)}
+PLACE_HEADERS = tuple(_NAMES)
+"""The names of the headers that say where a request goes, in lower case."""

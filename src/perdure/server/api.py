@@ -8,12 +8,13 @@ from typing import Any
 
 from perdure.contract.limits import HTTP
 from perdure.contract.shapes import BYTES_MIN, check_shape
-from perdure.errors import InvalidRequest, NotFound
-from perdure.server.access import Allowed, check_role, place, read_headers
+from perdure.errors import Forbidden, InvalidRequest, NotFound
+from perdure.server.access import PLACE_HEADERS, Access, Allowed, check_role, place, read_headers
 from perdure.server.asked import Asked
 from perdure.server.bodies import Gone, Receive, decode_body, read_body, read_parts
 from perdure.server.engine import Engine
 from perdure.server.guard import check_body
+from perdure.server.quick import BODY_BYTES_MAX
 from perdure.server.replying import JSON, Send, encode, reply, start
 from perdure.server.routes import Route, route
 from perdure.server.streaming import Outflow, pulled
@@ -22,6 +23,8 @@ from perdure.server.tracing import Tracing
 PREFIX = "/api/v1/"
 LINES = b"application/x-ndjson"
 ASKED = "perdure.asked"
+PLACES_MAX = 1_024
+_FINISHED = frozenset({"capabilities", "getDocument", "putDocument"})  # whose replies tell more over HTTP
 
 
 class Api:
@@ -30,6 +33,7 @@ class Api:
     def __init__(self, engine: Engine, tracing: Tracing | None = None) -> None:
         self._engine, self._tracing = engine, tracing
         self._limits = engine.settings.limits
+        self._places: dict[tuple[Any, ...], Allowed] = {}
         self._told_limits = {
             "k": HTTP.k_max,
             "queryBytes": HTTP.query_bytes_max,
@@ -40,7 +44,15 @@ class Api:
     async def __call__(self, scope: Any, receive: Receive, send: Send) -> None:
         """Answer one request. Raises PerdureError for what is refused; nothing was sent then."""
         asked: Asked = scope[ASKED]
-        allowed, gone = self._admit(scope, asked)
+        access = self._access(asked)
+        try:
+            await self._answer(scope, asked, access, receive, send)
+        except Forbidden:
+            await self._engine.note_denied(access)
+            raise
+
+    async def _answer(self, scope: Any, asked: Asked, access: Access, receive: Receive, send: Send) -> None:
+        allowed, gone = self._admit(scope, asked, access)
         if gone.operation.name == "export":
             await self._export(asked, allowed, gone, receive, send)
         elif gone.operation.name == "import":
@@ -50,21 +62,35 @@ class Api:
             headers, data = await self._carry_out(asked, allowed, gone, body)
             await reply(send, asked, data, headers=headers)
 
-    def _admit(self, scope: Any, asked: Asked) -> tuple[Allowed, Route]:
+    def _access(self, asked: Asked) -> Access:
         """Say who asks, before anything is said of what is asked for."""
-        raw = scope["headers"]
-        access = self._engine.authenticator.access([value for name, value in raw if name == b"authorization"])
+        told = asked.headers.get(b"authorization")  # it came once, as `single_headers` saw
+        access = self._engine.authenticator.access(() if told is None else (told,))
         asked.key_id = access.key_id
         self._engine.rates.take(access.key_id or "", asyncio.get_running_loop().time())
+        return access
+
+    def _admit(self, scope: Any, asked: Asked, access: Access) -> tuple[Allowed, Route]:
         path = scope["raw_path"].partition(b"?")[0][len(PREFIX) :]
         gone = route(scope["method"], path, scope["query_string"], asked.headers)
         asked.op = gone.operation.name
         check_role(access, gone.operation, gone.fields)
-        principal = self._engine.settings.default_principal
         needed = gone.operation.group != "store" or bool(gone.fields.get("here"))
-        allowed = place(access, read_headers(raw), default_principal=principal, needed=needed)
+        allowed = self._placed(access, asked.headers, needed)
         asked.tenant = allowed.tenant
         return allowed, gone
+
+    def _placed(self, access: Access, headers: dict[bytes, bytes], needed: bool) -> Allowed:
+        """Say where a request goes. The same key and headers lead to the same place, whatever happened meanwhile."""
+        told = (access, needed, *map(headers.get, PLACE_HEADERS))
+        found = self._places.get(told)
+        if found is None:
+            default = self._engine.settings.default_principal
+            found = place(access, read_headers(headers.items()), default_principal=default, needed=needed)
+            if len(self._places) >= PLACES_MAX:
+                self._places.clear()
+            self._places[told] = found
+        return found
 
     async def _body(self, asked: Asked, gone: Route, receive: Receive) -> bytes:
         if not gone.has_body:
@@ -78,12 +104,16 @@ class Api:
         def work() -> tuple[list[tuple[bytes, bytes]], bytes]:
             request = merged(_decoded(gone, body), gone.fields)
             with self._engine.caller(allowed, gone.operation) as caller:
-                answer = caller.call(gone.operation.name, request)
-            return self._finished(gone, answer)
+                if gone.operation.name not in _FINISHED:
+                    return [], caller.encoded(gone.operation, request)
+                return self._finished(gone, caller.call(gone.operation.name, request))
 
         # A purge takes long; that a text merely spells it does no harm.
         long = gone.purges or b'"purge"' in body
-        return await self._engine.run(gone.operation, self._traced(asked, work), long=long)
+        # A span tells of all of a request, so that its work may not be tried twice.
+        at = allowed if self._tracing is None and len(body) <= BODY_BYTES_MAX else None
+        traced = self._traced(asked, work)
+        return await self._engine.run(gone.operation, traced, long=long, at=at, came_at=asked.came_at)
 
     def _finished(self, gone: Route, answer: dict[str, Any]) -> tuple[list[tuple[bytes, bytes]], bytes]:
         headers: list[tuple[bytes, bytes]] = []
@@ -165,10 +195,11 @@ def merged(told: dict[str, Any], fields: dict[str, Any]) -> dict[str, Any]:
     Raises:
         InvalidRequest: both tell the same field.
     """
-    twice = told.keys() & fields.keys()
-    if twice:
+    if not fields:
+        return told
+    if twice := told.keys() & fields.keys():
         name = min(twice)
         raise InvalidRequest(
             f"{name} is told by the address or a header; leave it out of the body", field=name
         )
-    return {**told, **fields} if fields else told
+    return {**told, **fields}

@@ -17,9 +17,10 @@ from perdure.base.clock import Clock
 from perdure.contract.operations import OPERATIONS
 from perdure.contract.schema import openapi
 from perdure.errors import PerdureError
+from perdure.server.access import check_measures
 from perdure.server.api import ASKED, Api
 from perdure.server.asked import Asked
-from perdure.server.engine import Engine
+from perdure.server.engine import Engine, Ready
 from perdure.server.failures import NoRoute, WrongMethod
 from perdure.server.front import Front
 from perdure.server.mcp_mount import McpMount, is_installed
@@ -58,15 +59,14 @@ def create_app(
     engine = Engine(checked_settings(settings), clock=clock, open_store=open_store)
     tracing = Tracing(tracer_provider) if settings.tracing else None
     counted = metrics or Metrics()
-    api = Api(engine, tracing)
     pages = Pages(engine, counted)
-    handlers = [_mounted("/api/v1", api), *pages.handlers()]
+    handlers = pages.handlers()
     if settings.mcp and is_installed():
         handlers.append(_mounted("/mcp", McpMount(engine, lambda scope: scope[ASKED])))
     inner = Litestar(
         handlers, openapi_config=None, logging_config=None, exception_handlers={Exception: _raise}
     )
-    return Front(inner, engine, counted)
+    return Front(inner, Api(engine, tracing), engine, counted)
 
 
 class Pages:
@@ -90,13 +90,17 @@ class Pages:
 
     async def _ready(self, asked: Asked, send: Send) -> None:
         try:
-            status = await self._engine.run(OPERATIONS["get"], self._engine.health)
+            found = await self._engine.run(OPERATIONS["get"], self._engine.health)
         except PerdureError as error:  # the line is full, or the server ends
-            status = error.code
-        await reply(send, asked, encode({"status": status}), status=200 if status == "ok" else 503)
+            found = Ready(error.code)
+        told: dict[str, Any] = {"status": found.status}
+        if found.failing:
+            told["failingStores"] = found.failing
+        await reply(send, asked, encode(told), status=200 if found.status in ("ok", "degraded") else 503)
 
     async def _told(self, asked: Asked, send: Send) -> None:
-        self._check(asked)
+        access = self._engine.authenticator.access(_authorization(asked))
+        check_measures(access, has_tenants=self._engine.has_tenants())
         sizes = await asyncio.to_thread(self._engine.sizes)
         self._metrics.set_stores(**sizes)
         self._metrics.set_counters(await asyncio.to_thread(self._engine.counters))
@@ -113,10 +117,15 @@ class Pages:
         await reply(send, asked, self._docs, media=HTML, headers=[(b"content-security-policy", POLICY)])
 
     def _check(self, asked: Asked) -> None:
-        """Ask for a key where others than this machine can come."""
-        if not self._engine.settings.is_loopback:
-            told = asked.headers.get(b"authorization")
-            self._engine.authenticator.access([] if told is None else [told])
+        """Ask for a key where there are any. Without, browsers of this machine may look, which send no token."""
+        engine = self._engine
+        if engine.authenticator.has_keys() or not engine.settings.is_loopback:
+            engine.authenticator.access(_authorization(asked))
+
+
+def _authorization(asked: Asked) -> list[bytes]:
+    told = asked.headers.get(b"authorization")
+    return [] if told is None else [told]
 
 
 @cache

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from perdure.base.ids import random_secret
 
+CAME_AT = "perdure.came_at"  # in a request's scope
 UNKNOWN = "unknown"
 OK = "ok"
 _REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
@@ -18,12 +19,14 @@ class Asked:
 
     id: str
     began: float  # seconds of the event loop's clock
+    came_at: float | None = None  # likewise: when its headers had come, where it came over a connection
     headers: dict[bytes, bytes] = field(default_factory=dict, repr=False)
     op: str = UNKNOWN
     tenant: str | None = None
     key_id: str | None = None
     status: int = 0
     code: str = OK
+    refused: str | None = None  # a host or origin that is not served
 
 
 def request_id(told: bytes | None) -> str:

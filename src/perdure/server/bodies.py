@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
+from contextlib import nullcontext
 from typing import Any
 
 from perdure.base.canonical import strict_json_bytes
@@ -11,7 +12,8 @@ from perdure.errors import InvalidRequest
 from perdure.server.failures import Slow
 from perdure.server.guard import too_large
 
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
 
 
 class Gone(Exception):
@@ -36,12 +38,17 @@ async def read_body(receive: Receive, bytes_max: int, timeout_s: float) -> bytes
 
     Raises as `read_parts`.
     """
-    parts: list[bytes] = []
     size, more = 0, True
+    parts: list[bytes] = []
+    message = _find_come(receive)
     try:
-        async with asyncio.timeout(timeout_s):
+        # Most bodies are there as a whole, and a timer for each of them would cost more than to read it.
+        async with (
+            asyncio.timeout(timeout_s) if message is None or message.get("more_body") else nullcontext()
+        ):
             while more:
-                part, more = _part(await receive())
+                part, more = _part(message or await receive())
+                message = None
                 size += len(part)
                 if size > bytes_max:
                     raise too_large(bytes_max)
@@ -49,6 +56,18 @@ async def read_body(receive: Receive, bytes_max: int, timeout_s: float) -> bytes
     except TimeoutError as error:
         raise _slow(timeout_s) from error
     return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+def _find_come(receive: Receive) -> Message | None:
+    """Return the next message if it has come; None, and nothing is taken, where one would have to wait."""
+    waiting = receive().__await__()
+    try:
+        next(waiting)
+    except StopIteration as come:
+        message: Message = come.value
+        return message
+    waiting.close()
+    return None
 
 
 async def read_parts(receive: Receive, bytes_max: int, timeout_s: float) -> AsyncIterator[bytes]:

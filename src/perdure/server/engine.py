@@ -2,37 +2,51 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
+from dataclasses import dataclass
 from typing import TypeVar
 from weakref import WeakSet
 
 from msgspec.structs import astuple, replace
 
+from perdure.base.acting import acting
 from perdure.base.clock import Clock
+from perdure.base.text import counted
 from perdure.contract.limits import HTTP
 from perdure.contract.operations import Operation
 from perdure.dispatch import Caller
-from perdure.errors import InvalidRequest, PerdureError
+from perdure.errors import InvalidRequest, PerdureError, Unavailable
 from perdure.model.stores import StoreCounters
-from perdure.opening import EPHEMERAL
-from perdure.server.access import Allowed, makes_store
-from perdure.server.keyring_authentication import Binding, open_authenticator
-from perdure.server.keys import DEFAULT_TENANT
+from perdure.server.access import Access, Allowed, makes_store
+from perdure.server.keyring_authentication import Authenticator, Binding, open_authenticator
+from perdure.server.keys import DEFAULT_TENANT, key_digest
 from perdure.server.lines import Line
+from perdure.server.looking import Looker
+from perdure.server.places import places_of
+from perdure.server.quick import QUICK, Quick
 from perdure.server.rates import Rates
-from perdure.server.settings import Settings
-from perdure.server.tenants import OpenStore, Tenants, is_root
+from perdure.server.settings import Settings, check_reachable
+from perdure.server.tenants import OpenStore, Tenants
 from perdure.store import Store
 
 T = TypeVar("T")
+_log = logging.getLogger("perdure.server")
 
 _NOTHING = StoreCounters(0, 0, 0, 0, 0, 0.0)
 LONG = frozenset(
     {"verify", "purge", "erase", "stats", "export", "import", "reindex", "embedMissing", "consolidate"}
 )
+
+
+@dataclass(frozen=True)
+class Ready:
+    """How a server is: "ok", "degraded", or the code of what keeps it from serving; and how many tenants fail."""
+
+    status: str
+    failing: int = 0
 
 
 class Engine:
@@ -49,27 +63,62 @@ class Engine:
         """
         self.settings, self._clock = settings, clock
         limits = settings.limits
-        self._directory = directory = None if str(settings.store) == EPHEMERAL else Path(settings.store)
+        self._places = places_of(settings)
         self._open_store = open_store or self._open
         self._stores: WeakSet[Store] = WeakSet()
         self._ended = _NOTHING  # what stores that were closed had counted
         self._changing = threading.Lock()
         self.tenants = Tenants(
-            str(settings.store), self._opened, on_closed=self._closed, closing_s=limits.stop_timeout_s
+            self._places, self._opened, on_closed=self._closed, closing_s=limits.stop_timeout_s
         )
         binding = Binding(settings.host, settings.port, no_auth=not settings.auth)
-        self.authenticator = open_authenticator(directory, binding, clock)
+        self.authenticator = self._open_authenticator(binding)
+        try:
+            check_reachable(settings)  # where keys are missing, that is told first
+        except InvalidRequest:
+            self.authenticator.close()
+            raise
+        self._said = "ok"  # of its health, in the log
         self.rates = Rates(
             None if limits.rate is None else limits.rate / settings.workers,
             -(-limits.burst // settings.workers),
         )
         self.reads = Line("read", threads=limits.read_threads, queue=limits.queue)
+        lookout = self._places.lookout
+        self._looker = None if lookout is None else Looker(lookout.looking)
+        self._quick = Quick(self.reads, self._looker)
         self.writes = Line("write", threads=limits.write_threads, queue=limits.queue)
         self.long = Line("long", threads=limits.long_threads, queue=limits.queue)
 
-    async def run(self, operation: Operation, work: Callable[[], T], *, long: bool = False) -> T:
-        """Run work of an operation in its line; raises what it raises, Busy and Unavailable."""
+    def _open_authenticator(self, binding: Binding) -> Authenticator:
+        try:
+            return open_authenticator(self._places.keys, binding, self._clock)
+        except InvalidRequest as error:
+            doubt = self._places.doubt() if error.field == "host" else None
+            self._places.close()
+            if doubt is None:
+                raise
+            raise Unavailable(doubt) from error  # where keys are away, nobody is to make others
+
+    async def run(
+        self,
+        operation: Operation,
+        work: Callable[[], T],
+        *,
+        long: bool = False,
+        at: Allowed | None = None,
+        came_at: float | None = None,
+    ) -> T:
+        """Run work of an operation in its line; raises what it raises, Busy and Unavailable.
+
+        A read of one place (`at`), which has little to decode, may be done at once instead; `came_at` as `Quick.run`.
+        """
         limits = self.settings.limits
+        # A recall that is noted writes, which may take long.
+        if at is not None and operation.name in QUICK and self.settings.audit != "full":
+            kind = (operation.name, at.tenant, at.namespace.principal, at.namespace.scope)
+            timeout_s = limits.request_timeout_s
+            return await self._quick.run(kind, work, timeout_s=timeout_s, came_at=came_at)
         writes = operation.role != "read"
         if long or operation.name in LONG:
             return await self.long.run(work, timeout_s=limits.long_timeout_s, writes=writes)
@@ -92,7 +141,24 @@ class Engine:
                 limits=HTTP,
                 role=access.role,
                 bounds=access.bounds,
+                actor=access.key_id,
             )
+
+    async def note_denied(self, access: Access) -> None:
+        """Note in the audit that a key was refused what it asked for. What keeps it from being noted is logged."""
+        key_id = access.key_id
+        if key_id is None:
+            return
+
+        def work() -> None:
+            with self.tenants.reading(access.tenant or DEFAULT_TENANT) as store, acting(key_id):
+                if store.log.spaces():  # of what is not there, nothing is kept
+                    store.note_event("key_denied", {"key": key_digest(store.log.secret, key_id)})
+
+        try:
+            await self.writes.run(work, timeout_s=self.settings.limits.request_timeout_s, writes=True)
+        except PerdureError as error:
+            _log.warning("a refusal could not be noted: %s", error.code)
 
     def check(self) -> None:
         """Open the store, where there is one, and see that it suits the settings.
@@ -102,7 +168,11 @@ class Engine:
                 it keeps another configuration.
             WrongKey, Corrupt, Busy, Unavailable: it cannot be opened.
         """
-        if self._has_tenants():
+        if self.has_tenants():
+            self._places.check()
+            doubt = self._places.doubt()
+            if doubt is not None:
+                _log.warning("%s", doubt)
             return
         with self.tenants.reading(DEFAULT_TENANT) as store:
             store.memory(config=self.settings.config)
@@ -112,25 +182,48 @@ class Engine:
                     field="workers",
                 )
 
-    def health(self) -> str:
-        """Return "ok" where the server can read and write, else the code of what stands in the way."""
-        if self._has_tenants():
-            return "ok"
+    def health(self) -> Ready:
+        """Return "ok" where the server can read and write, else the code of what stands in the way.
+
+        Of a root of tenants, its own directories are looked at and the stores that are open. A tenant's store that is
+        not well makes it "degraded": the others are served, so that nobody should take the server away.
+        """
+        ready, message = self._look()
+        if ready.status != self._said:
+            self._said = ready.status
+            _log.log(
+                logging.INFO if ready.status == "ok" else logging.WARNING,
+                "health: %s; %s",
+                ready.status,
+                message,
+            )
+        return ready
+
+    def _look(self) -> tuple[Ready, str]:
         try:
+            self._places.check()
+            self.authenticator.check()
+            if self.has_tenants():
+                failing = self.tenants.failing()
+                return Ready("degraded" if failing else "ok", failing), counted(
+                    failing, "store fails", "stores fail"
+                )
             with self.tenants.reading(DEFAULT_TENANT) as store:
-                return store.health().status
+                health = store.health()
+                return Ready(health.status), health.message
         except PerdureError as error:
-            return error.code
+            return Ready(error.code), error.message
 
     def sizes(self) -> dict[str, int]:
-        """Return how many stores are open, and how many bytes their logs take on disk."""
+        """Return how many stores are open, how many tenants' are not well, and how many bytes their logs take on disk."""
         total = 0
         with self._changing:
             stores = list(self._stores)
         for store in stores:
             with suppress(PerdureError):  # it was closed in the meantime
                 total += store.log.size_bytes()
-        return {"stores": self.tenants.open_count, "log_bytes": total}
+        failing = self.tenants.failing() if self.has_tenants() else 0
+        return {"stores": self.tenants.open_count, "failing": failing, "log_bytes": total}
 
     def counters(self) -> StoreCounters:
         """Return the counts of all stores that were opened, and what those that are open hold in memory."""
@@ -142,11 +235,17 @@ class Engine:
         lines = (self.reads, self.writes, self.long)
         for line in lines:
             line.close()
-        self.tenants.close()
-        self.authenticator.close()
+        if self._looker is not None:
+            self._looker.close()
+        try:
+            self.tenants.close()
+        finally:
+            self._places.close()
+            self.authenticator.close()
 
-    def _has_tenants(self) -> bool:
-        return self._directory is not None and is_root(self._directory)
+    def has_tenants(self) -> bool:
+        """Whether there may be several tenants; raises as `Places.has_tenants`."""
+        return self._places.has_tenants()
 
     def _opened(self, place: str) -> Store:
         store = self._open_store(place)
@@ -162,10 +261,16 @@ class Engine:
                 self._ended = _sum(self._ended, ended)
 
     def _open(self, place: str) -> Store:
-        if place == EPHEMERAL:
-            return Store.open(place, clock=self._clock)
-        told = self.settings.opening
-        return Store.open(place, clock=self._clock, key=told.key, secret=told.secret, backend=told.backend)
+        path, options = self._places.options(place)
+        audit, queries = self.settings.audit, self.settings.audit_queries
+        return Store.open(
+            path,
+            clock=self._clock,
+            memory_bytes=self.settings.limits.memory_bytes,
+            audit=audit,
+            audit_queries=queries,
+            **options,
+        )
 
 
 def _sum(*counters: StoreCounters) -> StoreCounters:

@@ -9,6 +9,7 @@ from typing import ClassVar
 from perdure.errors import Forbidden, Internal, InvalidRequest, NotFound, PerdureError, Unavailable
 
 FRAMES_MAX = 12
+PLACE_CHARACTERS_MAX = 300  # a host's name has 253 at most
 
 
 class NoRoute(NotFound):
@@ -53,7 +54,14 @@ class HeadTooLarge(InvalidRequest):
 
 
 class WrongPlace(Forbidden):
-    """The request names a host that is not served, or comes from a web page of another place."""
+    """The request names a host that is not served, or comes from a web page of another place.
+
+    `place` is that host or origin, for the log of whoever runs the server; "" where it is none.
+    """
+
+    def __init__(self, message: str, *, field: str, place: str = "") -> None:
+        super().__init__(message, field=field)
+        self.place = place[:PLACE_CHARACTERS_MAX]
 
 
 def internal(request_id: str) -> Internal:

@@ -7,11 +7,11 @@ import logging
 from typing import Any
 
 from perdure.errors import PerdureError
-from perdure.server.api import ASKED
-from perdure.server.asked import Asked, request_id
+from perdure.server.api import ASKED, PREFIX, Api
+from perdure.server.asked import CAME_AT, Asked, request_id
 from perdure.server.bodies import Gone, Receive
 from perdure.server.engine import Engine
-from perdure.server.failures import internal
+from perdure.server.failures import WrongPlace, internal
 from perdure.server.guard import check_place, single_headers
 from perdure.server.metrics import Metrics
 from perdure.server.replying import Send, reply_error
@@ -24,11 +24,14 @@ CLOSED = "closed"  # the code of a request whose connection was closed before it
 
 
 class Front:
-    """An ASGI application around another one, which raises PerdureError for what it refuses."""
+    """An ASGI application around others, which raise PerdureError for what they refuse.
 
-    def __init__(self, inner: Any, engine: Engine, metrics: Metrics) -> None:
-        self._inner, self.engine, self.metrics = inner, engine, metrics
-        self._hosts = engine.settings.hosts
+    What is below /api/v1/ goes to `api`, which finds its routes by itself, and the rest to `inner`.
+    """
+
+    def __init__(self, inner: Any, api: Api, engine: Engine, metrics: Metrics) -> None:
+        self._inner, self._api, self.engine, self.metrics = inner, api, engine, metrics
+        self._hosts, self._schemes = engine.settings.hosts, engine.settings.schemes
 
     async def __call__(self, scope: Any, receive: Receive, send: Send) -> None:
         """Answer a request, or begin and end with the server."""
@@ -45,12 +48,15 @@ class Front:
 
     async def _answer(self, scope: Any, receive: Receive, send: Send) -> None:
         loop = asyncio.get_running_loop()
-        asked = scope[ASKED] = Asked(_told_id(scope), loop.time())
+        asked = scope[ASKED] = Asked(_told_id(scope), loop.time(), scope.get(CAME_AT))
         try:
             asked.headers = single_headers(scope["headers"])
-            check_place(asked.headers, None if scope["path"] in OF_ANY_HOST else self._hosts)
-            await self._inner(scope, receive, send)
+            path = scope["path"]
+            check_place(asked.headers, None if path in OF_ANY_HOST else self._hosts, self._schemes)
+            await (self._api if path.startswith(PREFIX) else self._inner)(scope, receive, send)
         except PerdureError as error:
+            if isinstance(error, WrongPlace):
+                asked.refused = error.place
             if asked.status:  # the reply has begun: only breaking it off tells that it is not whole
                 raise
             await self._refuse(send, asked, error)
@@ -94,6 +100,8 @@ class Front:
                 "code": asked.code,
                 "ms": round(seconds * 1000, 3),
             }
+            if asked.refused:
+                fields["refused"] = asked.refused
             log.info("request", extra={"fields": fields})
 
     async def _live(self, scope: Any, receive: Receive, send: Send) -> None:

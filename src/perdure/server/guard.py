@@ -50,29 +50,39 @@ def single_headers(raw: RawHeaders) -> dict[bytes, bytes]:
     found: dict[bytes, bytes] = {}
     for name, value in raw:
         if name in found and name in SINGLE:
-            raise Malformed(f"the header {name.decode('ascii')} came twice; send it once")
+            shown = name.decode("ascii").title()
+            raise Malformed(f"the header {shown} came twice; send it once", field=shown)
         found[name] = value
     return found
 
 
-def check_place(headers: dict[bytes, bytes], hosts: Collection[str] | None) -> None:
+def check_place(
+    headers: dict[bytes, bytes], hosts: Collection[str] | None, schemes: Collection[str] = ("http",)
+) -> None:
     """Refuse a host that is not served here, and a request that a web page of another place makes.
 
     Args:
         headers: as `single_headers` gives them.
         hosts: the names that are served, in lower case, without ports; None where any or none will do.
+        schemes: those of the addresses under which web pages of this server itself may be seen.
 
     Raises:
-        WrongPlace: the host is another one, or Origin or Sec-Fetch-Site tells of another place.
+        WrongPlace: the host is another one, or Origin or Sec-Fetch-Site tells of another place. It has the refused
+            host or origin, for the log, where that is written as one.
     """
     told = headers.get(b"host", b"").decode("latin-1")
     if hosts is not None and _bare(told) not in hosts:
         raise WrongPlace(
-            "the Host of this request is not served here; --allow-host names those that are", field="Host"
+            "the header Host names what is not served here; --allow-host names those that are",
+            field="Host",
+            place=_bare(told),
         )
-    origin = headers.get(b"origin")
-    if origin is not None and origin.decode("latin-1").partition("://")[2].lower() != told.lower():
-        raise WrongPlace("web pages of other origins are not answered", field="Origin")
+    origin = headers.get(b"origin", b"").decode("latin-1").lower()
+    scheme, _, place = origin.partition("://")
+    if b"origin" in headers and (scheme not in schemes or place != told.lower()):
+        raise WrongPlace(
+            "web pages of other origins are not answered", field="Origin", place=_origin(scheme, place)
+        )
     site = headers.get(b"sec-fetch-site")
     if site is not None and site not in (b"same-origin", b"none"):
         raise WrongPlace("web pages of other sites are not answered", field="Sec-Fetch-Site")
@@ -89,16 +99,17 @@ def check_body(headers: dict[bytes, bytes], bytes_max: int, *types: bytes) -> No
     """
     if headers.get(b"content-encoding", b"identity").lower() != b"identity":
         raise WrongMedia(
-            "a body is taken as it is, not compressed: leave out Content-Encoding", field="Content-Encoding"
+            "a body is taken as it is, not compressed: leave out the header Content-Encoding",
+            field="Content-Encoding",
         )
     told = headers.get(b"content-type", b"").lower().replace(b" ", b"").replace(b'"', b"")
     kind, _, parameter = told.partition(b";")
     if kind not in types or parameter not in (b"", b"charset=utf-8"):
         wanted = " or ".join(one.decode("ascii") for one in types)
-        raise WrongMedia(f"Content-Type must be {wanted}", field="Content-Type")
+        raise WrongMedia(f"the header Content-Type must be {wanted}", field="Content-Type")
     length = headers.get(b"content-length", b"0")
     if not length.isdigit():
-        raise Malformed("Content-Length must be a number", field="Content-Length")
+        raise Malformed("the header Content-Length must be a number", field="Content-Length")
     if len(length) > 15 or int(length) > bytes_max:
         raise too_large(bytes_max)
 
@@ -111,3 +122,7 @@ def _bare(host: str) -> str:
     """Return a Host without its port and brackets, in lower case; "" where it is not written as one."""
     found = _HOST.fullmatch(host.lower())
     return (found[1] or found[2]) if found else ""
+
+
+def _origin(scheme: str, place: str) -> str:
+    return f"{scheme}://{place}" if scheme in ("http", "https") and _bare(place) else ""

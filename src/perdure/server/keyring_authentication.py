@@ -5,7 +5,8 @@ from __future__ import annotations
 import hmac
 import ipaddress
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -48,6 +49,7 @@ class Authenticator:
         self.token_path, self.anyone = token_path, anyone
         self._keyring = keyring
         self._token = None if token is None else digest_of(token)
+        self._said: str | None = None  # in the log, of keys that cannot be read
 
     def access(self, headers: Sequence[str | bytes]) -> Access:
         """Return what the request may do, from the values of all its headers Authorization.
@@ -64,6 +66,22 @@ class Authenticator:
             raise Unauthorized(UNAUTHORIZED)
         return found
 
+    def has_keys(self) -> bool:
+        """Whether there are keys, also revoked ones, so that whoever asks needs one.
+
+        Raises:
+            Unavailable: they cannot be read; the log says why.
+        """
+        if self._keyring is None:
+            return False
+        with self._reading():
+            return bool(self._keyring.all_keys())
+
+    def check(self) -> None:
+        """Raise Unavailable where nobody would be let in because the keys cannot be read; the log says why."""
+        if not self.anyone:
+            self.has_keys()
+
     def close(self) -> None:
         """Let the file of keys go. Idempotent."""
         if self._keyring is not None:
@@ -71,16 +89,26 @@ class Authenticator:
 
     def _access(self, told: str) -> Access | None:
         has_token = self._token is not None and hmac.compare_digest(digest_of(told), self._token)
+        if has_token:  # a revoked key is one too: else revoking the last would open the server again
+            return None if self.has_keys() else ANYONE
         if self._keyring is None:
-            return ANYONE if has_token else None
-        try:
-            if has_token:  # a revoked key is one too: else revoking the last would open the server again
-                return None if self._keyring.all_keys() else ANYONE
+            return None
+        with self._reading():
             key = self._keyring.find(told)
-        except PerdureError as error:
-            log.error("the keys cannot be read, so that no key is taken: %s", error.message)
-            raise Unavailable("the server cannot read its keys now; its log says why") from error
         return None if key is None else Access(key.tenant, key.principal, key.scope, key.role, key.id)
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        try:
+            yield
+        except PerdureError as error:
+            if self._said != error.message:  # not once a request
+                self._said = error.message
+                log.error("the keys cannot be read, so that no key is taken: %s", error.message)
+            raise Unavailable("the server cannot read its keys now; its log says why") from error
+        if self._said is not None:
+            self._said = None
+            log.info("the keys can be read again")
 
 
 def open_authenticator(directory: Path | None, binding: Binding, clock: Clock | None = None) -> Authenticator:
@@ -126,7 +154,7 @@ def check_binding(binding: Binding, *, has_keys: bool) -> None:
         )
     if not has_keys and not is_loopback(binding.host):
         raise InvalidRequest(
-            "host is reached from other machines, and there are no keys: make one with perdure keys create, or "
+            f"{binding.host} is reached from other machines, and there are no keys: make one with perdure keys create, or "
             "listen on 127.0.0.1",
             field="host",
         )

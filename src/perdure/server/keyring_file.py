@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from perdure.base.disk import FULL, create_private, open_private, sync, sync_directory
 from perdure.errors import Busy, Corrupt, InvalidRequest, PerdureError, StorageFull, Unavailable
-from perdure.log.disk import FULL, create_private, open_private, sync, sync_directory
 
 if sys.platform == "win32":
     import msvcrt

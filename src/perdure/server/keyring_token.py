@@ -6,6 +6,7 @@ import os
 import re
 import stat
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 from perdure.base.ids import random_secret
@@ -14,6 +15,7 @@ from perdure.server.keyring_file import Sight, locked, replace, system_errors
 
 TOKEN_FILE = "server.token"  # noqa: S105 - a name
 TOKEN_BYTES = 32
+ANY_PORT = 0
 _TOKEN = re.compile(r"pt_[0-9a-f]{64}", re.ASCII)
 
 
@@ -22,6 +24,19 @@ def token_file(directory: Path | None, port: int) -> Path:
     if directory is not None:
         return directory / TOKEN_FILE
     return runtime_directory() / f"server-{port}.token"
+
+
+def forget_token(path: Path | None) -> None:
+    """Remove a token of the user's runtime directory, and its lock, once its server has ended.
+
+    One in a store's directory stays, so that the next start has the same; one of servers that took any port that was free
+    stays too, since others have it as well.
+    """
+    if path is None or path.name in (TOKEN_FILE, f"server-{ANY_PORT}.token"):
+        return
+    with suppress(OSError):  # somebody may have removed it, or the directory
+        path.unlink(missing_ok=True)
+        path.with_suffix(".lock").unlink(missing_ok=True)
 
 
 def runtime_directory() -> Path:

@@ -17,9 +17,9 @@ from types import TracebackType
 import msgspec
 
 from perdure.base.clock import Clock, SystemClock, checked_now
-from perdure.base.ids import random_secret
+from perdure.base.ids import keyed_hash, random_secret
 from perdure.contract.operations import ROLES, Role
-from perdure.errors import Corrupt, InvalidRequest, InvalidTenant, NotFound
+from perdure.errors import Corrupt, InvalidRequest, InvalidTenant, NotFound, Unavailable
 from perdure.model.namespace import checked_namespace
 from perdure.planning.checks import checked_choice
 from perdure.server.keyring_file import TIMEOUT_S, Sight, locked, replace, system_errors
@@ -71,6 +71,11 @@ class Key(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=Tru
         return f"<Key {self.id}>"
 
 
+def key_digest(secret: bytes, id_: str) -> str:
+    """Return what stands for a key in the audit of a store: a digest of its id under the store's secret, in hex."""
+    return keyed_hash(secret, b"audited key", id_.encode("ascii")).hex()
+
+
 class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     format: str
     version: int
@@ -80,7 +85,8 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Keyring:
     """The keys of a store or of a root of tenants. Thread-safe; close it, or use it as a context manager.
 
-    A change by any process is seen by the next `find`, which costs one stat where there was none.
+    A change by any process is seen by the next `find`, which costs one stat where there was none. A file that was read
+    once and is missing is no change: nobody removes the last key so, but a disk that is gone looks like it.
     """
 
     def __init__(
@@ -102,6 +108,7 @@ class Keyring:
         self._clock, self._random, self._timeout_s = clock or SystemClock(), random, timeout_s
         self._turn = threading.Lock()
         self._sight: Sight | None = None
+        self._was_there = False  # as far as this object has read
         self._keys: Mapping[str, Key] = {}
 
     def create(self, grant: Grant) -> tuple[Key, str]:
@@ -150,7 +157,8 @@ class Keyring:
 
         Raises:
             InvalidRequest: others may read the file.
-            Corrupt, Unavailable.
+            Unavailable: it cannot be read, or was there and is missing.
+            Corrupt.
         """
         with self._turn, system_errors(KEYS_FILE):
             return list(self._current().values())
@@ -186,8 +194,11 @@ class Keyring:
             self._forget()
             try:
                 sight = Sight(self._path)
-            except FileNotFoundError:
+            except FileNotFoundError as error:
+                if self._was_there:
+                    raise _gone() from error
                 return {}
+            self._was_there = True
             try:
                 self._keys = _decoded(sight.content)
             except BaseException:  # raised again: no file stays open
@@ -258,6 +269,13 @@ def check_grant(grant: Grant, now: int) -> None:
 
 def _absent() -> NotFound:
     return NotFound("there is no key of this id; keys list shows them", field="id")
+
+
+def _gone() -> Unavailable:
+    return Unavailable(
+        f"{KEYS_FILE} was there and is gone: check that the disk of its directory is mounted, or put it back; a server that "
+        "is to have no keys any more is started anew"
+    )
 
 
 def _decoded(content: bytes) -> dict[str, Key]:

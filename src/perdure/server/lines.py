@@ -40,8 +40,7 @@ class Line:
             Busy: the line is full, or the time was over before the work began; nothing was done.
             Unavailable: the time is over while the work goes on; a write may still be carried out.
         """
-        if self.pending >= self._capacity:
-            raise Busy("the server has as much to do as it takes at once; try again later")
+        self.check_room()
         loop = asyncio.get_running_loop()
         job = _Job(work, loop, self._left)
         self.pending += 1
@@ -52,6 +51,11 @@ class Line:
         finally:
             timer.cancel()
             job.take_back()  # whoever asked may have gone
+
+    def check_room(self) -> None:
+        """Raise Busy where the line is full."""
+        if self.pending >= self._capacity:
+            raise Busy("the server has as much to do as it takes at once; try again later")
 
     def close(self) -> None:
         """Let the threads end after what was put in before. Does not wait."""

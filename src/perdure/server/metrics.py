@@ -42,6 +42,9 @@ class Metrics:
             "perdure_pending_calls", "Calls that run or wait for a thread.", ["line"], "sum"
         )
         self._stores = self._gauge("perdure_open_stores", "Stores that are open.", [], "sum")
+        self._failing = self._gauge(
+            "perdure_failing_stores", "Tenants' stores that are not well, in a root of them.", [], "max"
+        )
         self._bytes = self._gauge("perdure_log_bytes", "Bytes of the open stores' logs on disk.", [], "max")
         self._spaces = self._gauge("perdure_spaces_loaded", "Spaces whose facts are in memory.", [], "sum")
         self._facts = self._gauge(
@@ -83,9 +86,10 @@ class Metrics:
     def set_pending(self, line: str, pending: int) -> None:
         self._pending.labels(line).set(pending)
 
-    def set_stores(self, *, stores: int, log_bytes: int) -> None:
+    def set_stores(self, *, stores: int, failing: int, log_bytes: int) -> None:
         """Tell what this worker has open now; of other workers it is as they told last."""
         self._stores.set(stores)
+        self._failing.set(failing)
         self._bytes.set(log_bytes)
 
     def set_counters(self, told: StoreCounters) -> None:

@@ -11,6 +11,7 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from perdure.contract.wire import error_object
 from perdure.errors import Busy, PerdureError
+from perdure.server.asked import CAME_AT
 from perdure.server.failures import HeadTooLarge, Malformed
 from perdure.server.guard import SECURITY_HEADERS
 from perdure.server.lines import RETRY_AFTER_S
@@ -102,6 +103,7 @@ class Protocol(HttpToolsProtocol):
         if self._header_bytes + len(self.url) > HEAD_BYTES_MAX:
             self._refuse(_HEAD_TOO_LARGE)
             return
+        self.scope[CAME_AT] = self.loop.time()  # type: ignore[literal-required]  # a key of our own
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:

@@ -40,7 +40,7 @@ class Rates:
             self._buckets[key] = (left, now)
             wait = math.ceil((1 - left) / self._rate)
             raise Busy(
-                f"this key may make {self._rate:g} requests a second; try again in {wait} s",
+                f"this key may make {self._rate:g} {'request' if self._rate == 1 else 'requests'} a second; try again in {wait} s",
                 retry_after=wait,
             )
         self._buckets[key] = (left - 1, now)

@@ -17,6 +17,7 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 Headers = Iterable[tuple[bytes, bytes]]
 JSON = b"application/json"
 encode = msgspec.json.Encoder().encode
+_COMMON = frozenset(name for name, _ in SECURITY_HEADERS)
 
 
 async def reply(
@@ -30,21 +31,13 @@ async def reply(
 async def start(send: Send, asked: Asked, status: int, media: bytes, headers: Headers = ()) -> None:
     """Begin a reply whose body is sent by the caller."""
     asked.status = status
-    own = list(headers)
-    names = {name for name, _ in own}
-    common = [one for one in SECURITY_HEADERS if one[0] not in names] if own else SECURITY_HEADERS
-    await send(
-        {
-            "type": "http.response.start",
-            "status": status,
-            "headers": [
-                (b"content-type", media),
-                (b"x-request-id", asked.id.encode("ascii")),
-                *own,
-                *common,
-            ],
-        }
-    )
+    told = [(b"content-type", media), (b"x-request-id", asked.id.encode("ascii")), *headers]
+    if _COMMON.isdisjoint(name for name, _ in told):
+        told += SECURITY_HEADERS
+    else:
+        names = {name for name, _ in told}
+        told += [one for one in SECURITY_HEADERS if one[0] not in names]
+    await send({"type": "http.response.start", "status": status, "headers": told})
 
 
 async def reply_error(send: Send, asked: Asked, error: PerdureError) -> None:

@@ -15,7 +15,6 @@ from perdure.server.failures import NoRoute, WrongMethod
 _OF_DOCUMENTS = {"GET": "getDocument", "PUT": "putDocument", "DELETE": "deleteDocument"}
 _VERSION = re.compile(rb'"?(\d{1,16})"?', re.ASCII)
 _ESCAPES = re.compile(rb"%([0-9A-Fa-f]{2})")
-_BY_PATH = {f"{one.group}/{one.name}".encode("ascii"): one for one in OPERATIONS.values()}
 
 
 @dataclass(frozen=True)
@@ -26,6 +25,9 @@ class Route:
     fields: dict[str, Any] = field(default_factory=dict, repr=False)
     has_body: bool = True
     purges: bool = False
+
+
+_BY_PATH = {f"{one.group}/{one.name}".encode("ascii"): Route(one) for one in OPERATIONS.values()}
 
 
 def route(method: str, path: bytes, query: bytes, headers: dict[bytes, bytes]) -> Route:
@@ -41,14 +43,14 @@ def route(method: str, path: bytes, query: bytes, headers: dict[bytes, bytes]) -
         NoRoute, WrongMethod: there is nothing, or not for this method.
         InvalidRequest: what the address or If-Match says is malformed.
     """
-    operation = _BY_PATH.get(path)
-    if operation is not None and (operation.group != "documents" or method == "POST"):
+    plain = _BY_PATH.get(path)
+    if plain is not None and (plain.operation.group != "documents" or method == "POST"):
         if method != "POST":
             raise WrongMethod("POST")
-        if operation.name == "import":
-            return Route(operation, _flags(query, *IMPORT_FLAGS))
+        if plain.operation.name == "import":
+            return Route(plain.operation, _flags(query, *IMPORT_FLAGS))
         _flags(query)
-        return Route(operation)
+        return plain
     group, _, rest = path.partition(b"/")
     if group != b"documents" or not rest or (method == "POST" and b"/" in rest):
         raise NoRoute
@@ -62,12 +64,14 @@ def _document(method: str, id_: bytes, query: bytes, headers: dict[bytes, bytes]
     told = headers.get(b"if-match")
     if method == "PUT" and headers.get(b"if-none-match") == b"*":
         if told is not None:
-            raise InvalidRequest("send If-Match or If-None-Match, not both", field="If-Match")
+            raise InvalidRequest("send the header If-Match or If-None-Match, not both", field="If-Match")
         fields["ifVersion"] = 0
     elif told is not None:
         version = _VERSION.fullmatch(told)
         if method == "GET" or version is None:
-            raise InvalidRequest('If-Match must be a version, like "3", of PUT or DELETE', field="If-Match")
+            raise InvalidRequest(
+                'the header If-Match must be a version, like "3", of PUT or DELETE', field="If-Match"
+            )
         fields["ifVersion"] = int(version[1])
     fields |= _flags(query, "purge") if method == "DELETE" else _flags(query)
     return Route(OPERATIONS[_OF_DOCUMENTS[method]], fields, method == "PUT", bool(fields.get("purge")))

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import ipaddress
 import math
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from perdure.base.text import shown_real
 from perdure.contract.limits import BODY_BYTES_MAX
 from perdure.errors import InvalidRequest
 from perdure.memory.config import MemoryConfig
+from perdure.opening import AUDITS, AuditLevel
 from perdure.planning.checks import checked_choice, checked_count
 from perdure.server.keyring_authentication import is_loopback
 
@@ -35,6 +38,7 @@ class Opening:
     key: Any = field(repr=False, default=None)
     secret: bytes | None = field(repr=False, default=None)
     backend: Any = None
+    keystore: str | Path | None = None
 
 
 @dataclass(frozen=True)
@@ -56,13 +60,14 @@ class Limits:
     rate: float | None = None  # requests a second for each key; None is as many as there are
     burst: int = 0  # how many at once before the rate counts; 0 is a second's worth
     connections: int = 1_000  # open at once, of each worker
+    memory_bytes: int = 1 << 30  # that the spaces of each store may take in a worker's memory
 
 
 @dataclass(frozen=True)
 class Settings:
     """One server. `create_app` takes it as it is; `checked_settings` tells what is wrong with it."""
 
-    store: str | Path
+    store: str | Path = field(repr=False)  # an address may hold a password
     host: str = "127.0.0.1"
     port: int = PORT_DEFAULT
     config: MemoryConfig | None = field(default=None, repr=False)  # None: the one that the store keeps
@@ -77,6 +82,8 @@ class Settings:
     log_level: LogLevel = "info"
     tracing: bool = False
     mcp: bool = True
+    audit: AuditLevel = "on"
+    audit_queries: bool = False
     limits: Limits = field(default_factory=Limits)
 
     @property
@@ -90,6 +97,20 @@ class Settings:
         own = _LOOPBACK_HOSTS if self.is_loopback else (self.host,)
         return frozenset(_bare(name) for name in (*own, *self.allow_hosts))
 
+    @property
+    def schemes(self) -> frozenset[str]:
+        """The schemes of the server's own addresses: also of a proxy's that takes requests for an allowed host."""
+        own = "http" if self.tls_cert is None else "https"
+        return frozenset((own, "https") if self.allow_hosts else (own,))
+
+
+def is_everywhere(host: str) -> bool:
+    """Whether a host to listen on is every address of this machine, so that no request can name it."""
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_unspecified
+    except ValueError:
+        return False
+
 
 def checked_settings(settings: Settings) -> Settings:
     """Return the settings if a server can be started with them.
@@ -101,11 +122,9 @@ def checked_settings(settings: Settings) -> Settings:
     checked_count(settings.port, "port", 0, 65_535)
     checked_count(settings.workers, "workers", 1, WORKERS_MAX)
     checked_choice(settings.log_format, "log_format", LOG_FORMATS)
+    checked_choice(settings.audit, "audit", AUDITS)
     checked_choice(settings.log_level, "log_level", LOG_LEVELS)
-    for name, hosts in (("host", (settings.host,)), ("allow_host", settings.allow_hosts)):
-        for host in hosts:
-            if not _HOST.fullmatch(host):
-                raise InvalidRequest(f"{name} must be a host's name or address, without a port", field=name)
+    _check_host(settings)
     if (settings.tls_cert is None) != (settings.tls_key is None):
         missing = "tls_key" if settings.tls_key is None else "tls_cert"
         raise InvalidRequest("TLS takes a certificate and its key: give both, or neither", field=missing)
@@ -120,6 +139,16 @@ def checked_settings(settings: Settings) -> Settings:
     return settings
 
 
+def check_reachable(settings: Settings) -> None:
+    """Raise InvalidRequest where a server would refuse every request, since none can name the host that it has."""
+    if is_everywhere(settings.host) and not settings.allow_hosts:
+        raise InvalidRequest(
+            f"with host {settings.host} the server would refuse every request, since that is no name of any server: "
+            "give allow_host the names and addresses by which it is reached",
+            field="allow_host",
+        )
+
+
 def _check_limits(limits: Limits) -> None:
     checked_count(limits.body_bytes_max, "body_bytes_max", 1_024, 1 << 30)
     checked_count(limits.import_bytes_max, "import_bytes_max", 1_024, 1 << 50)
@@ -128,6 +157,7 @@ def _check_limits(limits: Limits) -> None:
     checked_count(limits.queue, "queue", 0, QUEUE_MAX)
     checked_count(limits.burst, "burst", 0, QUEUE_MAX)
     checked_count(limits.connections, "connections", 1, QUEUE_MAX)
+    checked_count(limits.memory_bytes, "memory_bytes", 0, 1 << 50)
     for name in (
         "request_timeout_s",
         "long_timeout_s",
@@ -147,8 +177,15 @@ def _check_number(value: object, name: str, highest: float) -> None:
         or not isinstance(value, int | float)
         or not (math.isfinite(value) and 0 < value <= highest)
     ):
-        shown = f"{value:g}" if isinstance(value, int | float) else type(value).__name__
+        shown = shown_real(value) if isinstance(value, int | float) else type(value).__name__
         raise InvalidRequest(f"{name} must be above 0 and at most {highest:g}, got {shown}", field=name)
+
+
+def _check_host(settings: Settings) -> None:
+    for name, hosts in (("host", (settings.host,)), ("allow_host", settings.allow_hosts)):
+        for host in hosts:
+            if not _HOST.fullmatch(host):
+                raise InvalidRequest(f"{name} must be a host's name or address, without a port", field=name)
 
 
 def _bare(host: str) -> str:

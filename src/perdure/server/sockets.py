@@ -35,7 +35,10 @@ def _resolved(host: str, port: int) -> tuple[int, tuple[Any, ...]]:
     try:
         found = socket.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except OSError as error:
-        raise Unavailable(f"the host to listen on has no address ({error.strerror})", field="host") from error
+        raise Unavailable(
+            f"host {host[:255]!r} has no address ({error.strerror}): give a name or an address of this machine",
+            field="host",
+        ) from error
     return found[0][0], found[0][4]
 
 
@@ -51,6 +54,11 @@ def _bound(family: int, address: tuple[Any, ...]) -> socket.socket:
         listener.listen(BACKLOG)
     except OSError as error:
         listener.close()
+        if error.errno == errno.EADDRNOTAVAIL:
+            raise Unavailable(
+                f"host {address[0]} is no address of this machine: give one that is, or 127.0.0.1",
+                field="host",
+            ) from error
         reason = error.strerror or type(error).__name__
         told = f"port {address[1]} cannot be listened on ({reason}): choose another with --port"
         if error.errno == errno.EADDRINUSE:

@@ -6,23 +6,16 @@ import logging
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from pathlib import Path
+from contextlib import AbstractContextManager, contextmanager
 
-import msgspec
-
-from perdure.errors import InvalidRequest, InvalidTenant, PerdureError, TenantLimit, Unavailable
-from perdure.log.disk import make_directory
-from perdure.log.places import traces
-from perdure.opening import EPHEMERAL, ROOT_MARK
+from perdure.base.haste import refuse_to_wait
+from perdure.errors import InvalidRequest, PerdureError, TenantLimit, Unavailable, WrongKey
+from perdure.opening import EPHEMERAL
 from perdure.planning.checks import checked_count
-from perdure.server.keyring_file import locked, replace, system_errors
-from perdure.server.keys import DEFAULT_TENANT, KEYS_FILE, LOCK_FILE, checked_tenant
+from perdure.server.keys import checked_tenant
+from perdure.server.places import Places
 from perdure.store import Store
 
-MARK_FILE = ROOT_MARK
-TENANTS = "tenants"
-VERSION = 1
 OPEN_DEFAULT = 64
 OPEN_MAX = 65_536
 CLOSING_S = 30.0  # as long as a write waits for its turn
@@ -30,91 +23,7 @@ CLOSING_S = 30.0  # as long as a write waits for its turn
 log = logging.getLogger("perdure.server")
 
 OpenStore = Callable[[str], Store]
-"""Opens (or creates) the store of a place with the keys and secrets that the server was given."""
-
-
-def is_root(directory: Path) -> bool:
-    """Whether the directory is marked as a root of tenants.
-
-    Raises:
-        InvalidRequest: by a newer version, or there is a store as well.
-        Unavailable: it cannot be looked at.
-    """
-    with system_errors(MARK_FILE):
-        try:
-            content = (directory / MARK_FILE).read_bytes()
-        except (FileNotFoundError, NotADirectoryError):
-            return False
-    try:
-        version = msgspec.json.decode(content, type=_Mark).version
-    except msgspec.DecodeError:
-        version = 0
-    if version != VERSION:
-        raise InvalidRequest(
-            f"{MARK_FILE} is not of version {VERSION}, the one that this Perdure knows", field="store"
-        )
-    if has_store(directory):
-        raise InvalidRequest(
-            f"store is a root of tenants, but a store lies in it too: move that away, or remove {MARK_FILE}",
-            field="store",
-        )
-    return True
-
-
-def make_root(directory: Path) -> None:
-    """Mark a new or empty directory as a root of tenants; one that is marked stays so.
-
-    Raises:
-        InvalidRequest: there is a store, or there are keys of one.
-        StorageFull, Unavailable, Busy.
-    """
-    with system_errors(MARK_FILE):
-        make_directory(directory)
-        with locked(directory / LOCK_FILE):
-            if is_root(directory):
-                return
-            if has_store(directory) or (directory / KEYS_FILE).exists():
-                raise InvalidRequest(
-                    f"there is one store, of the tenant {DEFAULT_TENANT!r}: give another directory for several",
-                    field="tenant",
-                )
-            replace(directory / MARK_FILE, msgspec.json.encode(_Mark(VERSION)) + b"\n")
-
-
-def admit(directory: Path, tenant: str) -> None:
-    """Make the place of a tenant: another one than the default makes a new directory a root of tenants.
-
-    Raises as `checked_tenant` and `make_root`.
-    """
-    checked_tenant(tenant)
-    if tenant != DEFAULT_TENANT:
-        make_root(directory)
-    with system_errors(TENANTS):
-        make_directory(directory)
-        if is_root(directory):
-            make_directory(directory / TENANTS)
-            make_directory(_tenant_directory(directory, tenant))
-
-
-def find_directory(directory: Path, tenant: str) -> Path | None:
-    """Return where the tenant's store is or would be; None where one store is all there is, of another tenant."""
-    if is_root(directory):
-        return _tenant_directory(directory, tenant)
-    return directory if tenant == DEFAULT_TENANT else None
-
-
-def has_store(directory: Path) -> bool:
-    """Whether a store lies there, or something else that opening it must judge."""
-    try:
-        return bool(traces(directory))
-    except FileNotFoundError:
-        return False
-    except (OSError, ValueError):  # a file, or a directory that may not be read
-        return True
-
-
-class _Mark(msgspec.Struct, frozen=True):
-    version: int
+"""Opens (or creates) the store of a place, as `Places.place_of` names it, with the keys that the server was given."""
 
 
 class _Entry:
@@ -125,6 +34,7 @@ class _Entry:
         self.error: BaseException | None = None
         self.users = 0
         self.closing = False
+        self.is_gone = False  # what it was opened from is not there any more
 
 
 class Tenants:
@@ -136,7 +46,7 @@ class Tenants:
 
     def __init__(
         self,
-        place: str,
+        places: Places,
         open_store: OpenStore,
         *,
         on_closed: Callable[[Store], None] = lambda _: None,
@@ -146,29 +56,28 @@ class Tenants:
         """Take the stores of a place; nothing is opened yet.
 
         Args:
-            place: a directory, of one store or a root of tenants, or one that is absent or empty; ":memory:" is
-                one ephemeral store.
+            places: where they are.
             open_store: opens what is asked for.
             on_closed: told each store that was opened, once it is closed.
             open_max: how many stores may be open at once.
             closing_s: how long `close` waits for those who are in a store.
 
         Raises:
-            InvalidRequest: the place is a root and a store at once, or open_max is no such number.
+            InvalidRequest: open_max is no such number.
         """
         checked_count(open_max, "open_max", 1, OPEN_MAX)
-        self._directory = None if place == EPHEMERAL else Path(place)
+        self._places = places
         self._open_store, self._open_max, self._closing_s = open_store, open_max, closing_s
         self._on_closed = on_closed
         self._entries: OrderedDict[str, _Entry] = OrderedDict()  # the least recently used first
+        self._failed: OrderedDict[str, None] = (
+            OrderedDict()
+        )  # whose stores could not be opened; the last ones
         self._changed = threading.Condition()
         self._empty: Store | None = None
         self._closed = False
-        if self._directory is not None:
-            is_root(self._directory)
 
-    @contextmanager
-    def reading(self, tenant: str) -> Iterator[Store]:
+    def reading(self, tenant: str) -> AbstractContextManager[Store]:
         """Give the tenant's store for something that writes nothing; for an absent one, a store that is empty.
 
         Raises:
@@ -177,23 +86,49 @@ class Tenants:
             Unavailable: all was closed, or the server's settings do not fit the store; the log says how.
             What else opening the store raises.
         """
-        with self._in(tenant, writes=False) as store:
-            yield store
+        return self._in(tenant, writes=False)
 
-    @contextmanager
-    def writing(self, tenant: str) -> Iterator[Store]:
+    def writing(self, tenant: str) -> AbstractContextManager[Store]:
         """Give the tenant's store, made where there is none.
 
         Raises as `reading`.
         """
-        with self._in(tenant, writes=True) as store:
-            yield store
+        return self._in(tenant, writes=True)
 
     @property
     def open_count(self) -> int:
         """How many stores are open, or being opened or closed."""
         with self._changed:
             return len(self._entries)
+
+    def failing(self) -> int:
+        """Return how many tenants' stores are not well: open ones that cannot be read or written, as a look at each
+        finds, and those that could not be opened when somebody asked last, unless they are gone by now."""
+        with self._changed:
+            names, failed = list(self._entries), list(self._failed)
+        return len({name for name in names if self._is_failing(name)} | set(filter(self._is_lost, failed)))
+
+    def _is_lost(self, tenant: str) -> bool:
+        """Whether a store that could not be opened is there still."""
+        try:
+            return self._places.is_there(self._place_of(tenant))
+        except PerdureError:  # which is no better
+            return True
+
+    def _is_failing(self, tenant: str) -> bool:
+        with self._changed:
+            entry = self._entries.get(tenant)
+            if entry is None or entry.store is None or entry.closing:
+                return False
+            entry.users += 1
+        try:
+            # One that others write to is well: nobody waits for his turn here.
+            if entry.store.health(timeout_s=0).status in ("ok", "busy"):
+                return False
+            entry.is_gone |= _is_gone(entry.store)
+            return not entry.is_gone  # else it was deleted, and is let go of
+        finally:
+            self._leave(tenant, entry)
 
     def close(self) -> None:
         """Let nobody in any more, wait for those within, and close every store. Idempotent.
@@ -216,28 +151,43 @@ class Tenants:
         checked_tenant(tenant)
         with self._changed:
             known = tenant in self._entries
+            entry = self._find_open(tenant)
         if not known:
+            refuse_to_wait()
             place = self._place_of(tenant)  # refused before it takes anybody's room
-            if not writes and not self._is_there(place):
+            if not writes and not self._places.is_there(place):
                 yield self._nothing()
                 return
-        entry = self._enter(tenant)
+        if entry is None:
+            entry = self._enter(tenant)
         try:
             assert entry.store is not None
             yield entry.store
+        except Unavailable as error:
+            if error.details.get("kind") != "gone":
+                raise
+            entry.is_gone = True
+            # Whoever asks over the wire has no store to open.
+            raise Unavailable(
+                "the tenant was deleted from the database after its store was opened here: send the request again, and it is "
+                "answered by what is there now",
+                kind="gone",
+            ) from error
+        except WrongKey as error:
+            if self._places.lookout is None:
+                raise
+            raise _locked(error) from error
         finally:
-            with self._changed:
-                entry.users -= 1
-                self._changed.notify_all()
+            self._leave(tenant, entry)
 
-    def _is_there(self, place: str) -> bool:
-        return place == EPHEMERAL or has_store(Path(place))
-
-    def _find(self, directory: Path, tenant: str) -> Path | None:
-        try:
-            return find_directory(directory, tenant)
-        except InvalidRequest as error:
-            raise _unusable(error) from error
+    def _leave(self, tenant: str, entry: _Entry) -> None:
+        with self._changed:
+            entry.users -= 1
+            is_last = entry.is_gone and not entry.users and not entry.closing
+            entry.closing |= is_last
+            self._changed.notify_all()
+        if is_last:  # whoever asks next finds what has taken its place, or nothing
+            self._evict(tenant, entry)
 
     def _nothing(self) -> Store:
         """Return the store that stands for all that are absent. Only reads get it, so it stays empty."""
@@ -259,9 +209,22 @@ class Tenants:
             elif entry is not None:
                 return entry
 
+    def _find_open(self, tenant: str) -> _Entry | None:
+        """Return an entry that this caller is in; None where it must be opened, or waited for."""
+        entry = self._entries.get(tenant)
+        if entry is None or entry.store is None or entry.closing or self._closed:
+            return None
+        entry.users += 1
+        self._entries.move_to_end(tenant)
+        return entry
+
     def _step(self, tenant: str) -> tuple[_Entry | None, tuple[str, _Entry] | None]:
         """Return an entry that this caller is in, open or his to open; or one that is his to close; or neither."""
         self._check_open()
+        found = self._find_open(tenant)
+        if found is not None:
+            return found, None
+        refuse_to_wait()
         entry = self._entries.get(tenant)
         if entry is None and len(self._entries) < self._open_max:
             entry = self._entries[tenant] = _Entry()
@@ -269,10 +232,6 @@ class Tenants:
             return entry, None
         if entry is None:
             return None, self._make_room()
-        if entry.store is not None and not entry.closing:
-            entry.users += 1
-            self._entries.move_to_end(tenant)
-            return entry, None
         self._changed.wait_for(lambda: self._is_settled(tenant, entry))
         if entry.error is not None:
             raise entry.error
@@ -299,9 +258,13 @@ class Tenants:
         except BaseException as error:  # raised again, here and for those who wait for it
             with self._changed:
                 entry.error = error
+                self._failed[tenant] = None
+                if len(self._failed) > OPEN_MAX:
+                    self._failed.popitem(last=False)
                 self._drop(tenant, entry)
             raise
         with self._changed:
+            self._failed.pop(tenant, None)
             entry.store = store
             self._changed.notify_all()
             late = self._entries.get(tenant) is not entry
@@ -314,6 +277,10 @@ class Tenants:
             return self._open_store(place)
         except InvalidRequest as error:
             raise _unusable(error) from error
+        except WrongKey as error:
+            if self._places.lookout is None:  # told at the start as well, to whoever starts it
+                raise
+            raise _locked(error) from error
 
     def _evict(self, tenant: str, entry: _Entry) -> None:
         assert entry.store is not None
@@ -331,17 +298,10 @@ class Tenants:
         self._changed.notify_all()
 
     def _place_of(self, tenant: str) -> str:
-        found = None
-        if self._directory is not None:
-            found = self._find(self._directory, tenant)
-        elif tenant == DEFAULT_TENANT:
-            return EPHEMERAL
-        if found is None:
-            raise InvalidTenant(
-                f"this server keeps one store, of the tenant {DEFAULT_TENANT!r}: leave the tenant out",
-                field="tenant",
-            )
-        return str(found)
+        try:
+            return self._places.place_of(tenant)
+        except InvalidRequest as error:
+            raise _unusable(error) from error
 
     def _close(self, store: Store) -> PerdureError | None:
         try:
@@ -360,9 +320,19 @@ class Tenants:
             raise Unavailable("the server is ending; ask another, or try again later")
 
 
-def _tenant_directory(directory: Path, tenant: str) -> Path:
-    # In hex, so that names that differ in case alone are two on every filesystem.
-    return directory / TENANTS / checked_tenant(tenant).encode("ascii").hex()
+def _is_gone(store: Store) -> bool:
+    """Whether what the store was opened from is not there any more."""
+    try:
+        store.spaces()
+    except PerdureError as error:
+        return error.details.get("kind") == "gone"
+    return False
+
+
+def _locked(error: WrongKey) -> WrongKey:
+    """Return what a request is told where the keys of a tenant are not those of the server, whose directory is not told."""
+    log.error("a tenant's store cannot be used: %s", error.message)
+    return WrongKey("the server has not the keys of this tenant now; its log says why")
 
 
 def _unusable(error: InvalidRequest) -> Unavailable:

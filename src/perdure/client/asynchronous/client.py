@@ -8,9 +8,11 @@ from typing import Any, Self
 
 import httpx
 
+from perdure.client.asynchronous.conversation import AsyncClientConversation
 from perdure.client.asynchronous.documents import AsyncClientDocuments
 from perdure.client.asynchronous.exchange import AsyncExchange
 from perdure.client.asynchronous.memory import AsyncClientMemory
+from perdure.client.asynchronous.repository import AsyncClientRepository
 from perdure.client.asynchronous.store import AsyncClientStore
 from perdure.client.in_process import AsyncAppTransport
 from perdure.client.settings import (
@@ -91,6 +93,14 @@ class AsyncClient:
     def documents(self, principal: str | None = None, scope: str | None = None) -> AsyncClientDocuments:
         """Return the documents of a space; None leaves a name to the key. Nothing is asked yet."""
         return AsyncClientDocuments(self._exchange, checked_space(principal, scope))
+
+    def repository(self, principal: str | None = None, scope: str | None = None) -> AsyncClientRepository:
+        """Return the governed knowledge of a space; None leaves a name to the key. Nothing is asked yet."""
+        return AsyncClientRepository(self._exchange, checked_space(principal, scope))
+
+    def conversation(self, principal: str | None = None, scope: str | None = None) -> AsyncClientConversation:
+        """Return the conversations beside a space; None leaves a name to the key. Nothing is asked yet."""
+        return AsyncClientConversation(self._exchange, checked_space(principal, scope))
 
     @property
     def store(self) -> AsyncClientStore:

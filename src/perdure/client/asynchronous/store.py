@@ -8,14 +8,17 @@ from collections.abc import AsyncIterator, Collection, Mapping
 from pathlib import Path
 from typing import Any
 
+from perdure.base.instants import Instant, to_millis
 from perdure.client.asynchronous.exchange import EVERYWHERE, AsyncExchange
 from perdure.client.files import Lines, Partial, Source, apart_async, parts_of
 from perdure.client.sending import name_of, names_of, request_of
 from perdure.client.settings import checked_space
 from perdure.contract import reading, replies
+from perdure.contract.reading_governed import read_events
+from perdure.model.event import AuditEvent
 from perdure.model.finding import Verified
 from perdure.model.namespace import Namespace
-from perdure.model.replies import Erased, PurgeReceipt
+from perdure.model.replies import Erased, Page, PurgeReceipt
 from perdure.model.stores import Exported, Imported, StoreStats
 
 
@@ -37,6 +40,24 @@ class AsyncClientStore:
     async def stats(self) -> StoreStats:
         """Return the store's sizes; of the spaces that the key may see, where it does not see all."""
         return reading.read_stats(await self._exchange.call("stats", {}, replies.StatsReply))
+
+    async def events(
+        self,
+        *,
+        type: str | None = None,
+        id: str | None = None,
+        since: Instant | None = None,
+        until: Instant | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> Page[AuditEvent]:
+        """Return a page of the events of all spaces and of the store itself, oldest first. As `Store.events`.
+
+        Takes a key that may see the whole store.
+        """
+        begin = None if since is None else to_millis(since, field="since")
+        request = request_of(type=type, id=id, since=begin, until=until, limit=limit, cursor=cursor)
+        return read_events(await self._exchange.call("storeEvents", request, replies.EventPage))
 
     async def verify(self, *, quick: bool = False) -> Verified:
         """Check all that the store keeps. As `Store.verify`."""

@@ -19,9 +19,11 @@ from perdure.client.settings import (
     checked_space,
     checked_url,
 )
+from perdure.client.synchronous.conversation import ClientConversation
 from perdure.client.synchronous.documents import ClientDocuments
 from perdure.client.synchronous.exchange import Exchange
 from perdure.client.synchronous.memory import ClientMemory
+from perdure.client.synchronous.repository import ClientRepository
 from perdure.client.synchronous.store import ClientStore
 from perdure.client.trust import trusted
 from perdure.client.vectors import VectorMask
@@ -92,6 +94,14 @@ class Client:
     def documents(self, principal: str | None = None, scope: str | None = None) -> ClientDocuments:
         """Return the documents of a space; None leaves a name to the key. Nothing is asked yet."""
         return ClientDocuments(self._exchange, checked_space(principal, scope))
+
+    def repository(self, principal: str | None = None, scope: str | None = None) -> ClientRepository:
+        """Return the governed knowledge of a space; None leaves a name to the key. Nothing is asked yet."""
+        return ClientRepository(self._exchange, checked_space(principal, scope))
+
+    def conversation(self, principal: str | None = None, scope: str | None = None) -> ClientConversation:
+        """Return the conversations beside a space; None leaves a name to the key. Nothing is asked yet."""
+        return ClientConversation(self._exchange, checked_space(principal, scope))
 
     @property
     def store(self) -> ClientStore:

@@ -11,11 +11,21 @@ from typing import Any, Unpack
 import msgspec
 from msgspec import UNSET
 
-from perdure.base.instants import Instant
-from perdure.client.sending import cleared, fact_of, members, recall_options, request_of, scope_of
+from perdure.base.instants import Instant, to_millis
+from perdure.client.sending import (
+    cleared,
+    fact_of,
+    members,
+    named_by_keyword,
+    recall_options,
+    request_of,
+    scope_of,
+)
 from perdure.client.synchronous.space import ClientSpace
 from perdure.contract import reading, replies
 from perdure.contract.capabilities import Capabilities
+from perdure.contract.reading_governed import read_events
+from perdure.model.event import AuditEvent
 from perdure.model.fact import Fact, Source
 from perdure.model.hit import Explanation, Hit
 from perdure.model.inputs import NewFact, RecallOptions
@@ -324,6 +334,21 @@ class ClientMemory(ClientSpace):
         request = request_of(since=since, limit=limit)
         return reading.read_changes(self._call("changes", request, replies.ChangesReply))
 
+    def events(
+        self,
+        *,
+        type: str | None = None,
+        id: str | None = None,
+        since: Instant | None = None,
+        until: Instant | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> Page[AuditEvent]:
+        """Return a page of what happened to the space, as its audit tells it, oldest first. As `Memory.events`."""
+        begin = None if since is None else to_millis(since, field="since")
+        request = request_of(type=type, id=id, since=begin, until=until, limit=limit, cursor=cursor)
+        return read_events(self._call("events", request, replies.EventPage))
+
     # Forgetting
 
     def forget(
@@ -340,6 +365,7 @@ class ClientMemory(ClientSpace):
         containing: str | None = None,
         kind: str | None = None,
         filter: Mapping[str, Any] | None = None,
+        session: str | None = None,
         all: bool | None = False,
         include_chain: bool | None = False,
         include_derived: bool | None = False,
@@ -366,6 +392,7 @@ class ClientMemory(ClientSpace):
                 "containing": containing,
                 "kind": kind,
                 "filter": filter,
+                "session": session,
                 "all": all,
             }
         )
@@ -378,7 +405,8 @@ class ClientMemory(ClientSpace):
             block=block,
             idempotency_key=idempotency_key,
         )
-        reply = self._call("forget", {**request, "scope": scope}, replies.Forgotten)
+        with named_by_keyword(scope):
+            reply = self._call("forget", {**request, "scope": scope}, replies.Forgotten)
         return reading.read_forgotten(reply)
 
     def restore(self, ids: Iterable[str], *, idempotency_key: str | None = None) -> tuple[str, ...]:
