@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from perdure.model.stores import Health
 
 HEALTH_TIMEOUT_S = 1.0  # whoever asks whether a store can be used does not want to wait until it can
+DATABASE = "postgres"  # what a store in a database calls its backend
 DEFAULT = "(default)"  # how people see the empty name
 
 
@@ -43,8 +44,10 @@ def stats(session: Session) -> None:
     from perdure.contract.wire import stats_object  # noqa: PLC0415 - help must not wait for it
 
     with session.store(timeout_s=HEALTH_TIMEOUT_S) as store:
-        found = store.stats()
-    _print(session, stats_object(found))
+        told = stats_object(store.stats())
+    if session.is_database:  # also where the tenant is absent, for which an empty store in memory stands
+        told["backend"] = DATABASE
+    _print(session, told)
 
 
 def health(session: Session) -> None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from perdure.base.text import counted
 from perdure.cli import options as o
 from perdure.cli.drawing import show_explanation, show_hits
 from perdure.cli.facts import iso, show_fact, show_facts
@@ -78,20 +79,19 @@ def recall(  # noqa: PLR0913 - one parameter per option
     size = o.whole(max_bytes, "max_bytes")
     with session.store() as store:
         memory = store.memory(session.principal, session.scope)
-        hits = memory.recall(
-            words,
-            spaces=space or None,
-            max_bytes=None if prompt else size,
-            explain=explain,
-            **asked,
-        )
+        asked["spaces"] = space or None
+        hits = memory.recall(words, max_bytes=None if prompt else size, explain=explain, **asked)
+        # Only an empty answer leaves open whether anything matches.
+        left_out = not hits and size is not None and bool(memory.recall(words, **asked))
         unknown = None if hits or not session.has_store() else _unknown(session, store)
     if unknown is not None:
         complain(unknown)
-    _show(session, hits, prompt=prompt, size=size)
+    _show(session, hits, prompt=prompt, size=size, left_out=left_out)
 
 
-def _show(session: Session, hits: list[Hit], *, prompt: bool, size: int | None) -> None:
+def _show(session: Session, hits: list[Hit], *, prompt: bool, size: int | None, left_out: bool) -> None:
+    """Print hits; what matches and does not fit is told where the answer would read as if nothing matched."""
+    too_large = f"what matches does not fit in {size} bytes"
     if session.as_json:
         from perdure.contract.wire import hit_object  # noqa: PLC0415 - only where it is printed
 
@@ -99,9 +99,16 @@ def _show(session: Session, hits: list[Hit], *, prompt: bool, size: int | None) 
     elif prompt:
         from perdure.memory.prompting import as_prompt  # noqa: PLC0415 - only where it is printed
 
-        put(as_prompt(hits, max_bytes=size))
+        text = as_prompt(hits, max_bytes=size)
+        left_out = bool(hits) and text == as_prompt(())
+        put(text)
+    elif left_out:
+        Screen().line(f"{too_large.capitalize()}; give --max-bytes more.")
+        return
     else:
         show_hits(Screen(), hits)
+    if left_out:
+        complain(f"{too_large}; give --max-bytes more")
 
 
 def _unknown(session: Session, store: Store) -> str | None:
@@ -400,7 +407,7 @@ def list_facts(  # noqa: PLR0913 - one parameter per option
     screen = Screen()
     if page.items:
         show_facts(screen, page.items)
-    screen.line(f"{len(page.items)} of {page.total} facts.")
+    screen.line(f"{len(page.items)} of {counted(page.total, 'fact')}.")
     if page.has_more:
         screen.line(f"More: --cursor {page.cursor}")
 

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from perdure.cli.addresses import refuse_address
 from perdure.cli.failures import Failed
 from perdure.cli.progress import progress_bar
 from perdure.cli.screen import Screen, print_json
@@ -31,6 +32,12 @@ def backup(
       perdure backup /backups/perdure-monday
       perdure --store /backups/perdure-monday list
     """
+    refuse_address(
+        session.place,
+        "backup",
+        "back the database up with its own tools (pg_dump, pg_basebackup) and the keystore apart from it, or perdure copy "
+        "the store into files",
+    )
     if not session.has_store():
         raise Failed(ABSENT)
     with session.store() as store, progress_bar("copying") as progress:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from perdure.base.text import counted
 from perdure.cli import options as o
 from perdure.cli.erasing import PENDING, CertificateOption, PurgeFlag, certificate_file
 from perdure.cli.facts import score
@@ -78,15 +79,15 @@ def put(  # noqa: PLR0913 - one parameter per option
     """
     wanted, noted = o.whole(if_version, "if_version"), o.json_object(metadata, "metadata")
     vector, words = o.embedding(embedding_file, units=True), o.text_of(text)
+    given: dict[str, Any] = {
+        "metadata": noted,
+        "embedding": vector,
+        "if_version": wanted,
+        "idempotency_key": idempotency_key,
+    }
+    session.rehearse(lambda empty: empty.documents(session.principal, session.scope).put(id_, words, **given))
     with session.documents(writes=True) as documents:
-        reply = documents.put(
-            id_,
-            words,
-            metadata=noted,
-            embedding=vector,
-            if_version=wanted,
-            idempotency_key=idempotency_key,
-        )
+        reply = documents.put(id_, words, **given)
     if session.as_json:
         from perdure.contract.wire import put_object  # noqa: PLC0415 - only where it is printed
 
@@ -252,7 +253,7 @@ def list_documents(
     screen = Screen()
     if page.items:
         _show(screen, page.items)
-    screen.line(f"{len(page.items)} of {page.total} documents.")
+    screen.line(f"{len(page.items)} of {counted(page.total, 'document')}.")
     if page.has_more:
         screen.line(f"More: --cursor {page.cursor}")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from perdure.base.text import counted
 from perdure.cli.facts import iso, notes_of, score, source_told
 from perdure.cli.screen import STYLES, Screen
 from perdure.contract import limits
@@ -67,7 +68,7 @@ def _reason(explanation: Explanation) -> str:
 def _fields(explanation: Explanation) -> dict[str, str | None]:
     status = "unknown then" if explanation.status is None else explanation.status.value
     weights = ", ".join(f"{name} {weight:g}" for name, weight in explanation.weights.items())
-    uses = f"{explanation.uses} times, last {iso(explanation.last_used_at)}"
+    uses = f"{counted(explanation.uses, 'time')}, last {iso(explanation.last_used_at)}"
     return {
         "id": explanation.id,
         "status": f"{status} (as of {iso(explanation.as_of)})",
@@ -84,7 +85,20 @@ def _fields(explanation: Explanation) -> dict[str, str | None]:
         "score": _final(explanation),
         "used": uses if explanation.uses else None,
         "source": source_told(explanation.source),
+        **_governed(explanation),
     }
+
+
+def _governed(explanation: Explanation) -> dict[str, str]:
+    """Return what is told of the node that the fact stands for, and of each thing that vouches for it."""
+    node = explanation.node
+    if node is None:
+        return {}
+    rows = {"node": f"{node.id}, revision {node.revision}, {node.status.value}"}
+    for place, one in enumerate(node.evidence, 1):
+        quoted = "" if one.quote is None else f": {one.quote}"
+        rows[f"evidence {place}"] = f"{one.kind}, {one.uri}{quoted}"
+    return rows
 
 
 def _final(explanation: Explanation) -> str:

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from perdure.base.text import counted
 from perdure.cli import options as o
+from perdure.cli.addresses import refuse_address
 from perdure.cli.failures import Failed
 from perdure.cli.previews import ask, count_of
 from perdure.cli.progress import progress_bar
@@ -50,8 +52,7 @@ def rekey(
     """
     if (new_key_file is None) != plain:
         raise InvalidRequest("give --new-key-file FILE, or --plain: one of them", field="new_key_file")
-    if new_key_file == "":
-        raise InvalidRequest("--new-key-file is empty; name one", field="new_key_file")
+    refuse_address(session.place, "rekey", "perdure purge writes it anew under new keys of its keystore")
     if session.place == EPHEMERAL or not session.has_store():
         raise Failed(ABSENT)
     with session.store() as store:
@@ -68,7 +69,7 @@ def rekey(
 
 
 def _show(screen: Screen, stats: StoreStats, *, plain: bool) -> None:
-    memories = "1 memory" if stats.spaces == 1 else f"{stats.spaces} memories"
+    memories = counted(stats.spaces, "memory", "memories")
     screen.line(f"{stats.size_bytes} bytes, {count_of(stats.facts)} in {memories}, will be written anew.")
     if plain:
         screen.line("From then on whoever can read the files can read every fact.")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from perdure.base.text import counted
 from perdure.cli import options as o
 from perdure.cli.about import DEFAULT
 from perdure.cli.failures import Failed, complain
@@ -123,7 +124,9 @@ def purge(session: Session, *, yes: o.Yes = False, certificate: CertificateOptio
         print_json(purged_object(reply))
         return
     screen = Screen()
-    screen.line(f"The store was rewritten: {reply.records} records, {reply.dropped} fewer than before.")
+    screen.line(
+        f"The store was rewritten: {counted(reply.records, 'record')}, {reply.dropped} fewer than before."
+    )
     if reply.pending:
         screen.line(PENDING)
 
@@ -142,8 +145,8 @@ def certificate_file(name: str | None, *, dry_run: bool = False) -> Iterator[Any
     if name is None or dry_run:
         yield lambda certificate: None
         return
+    from perdure.base.disk import create_private  # noqa: PLC0415
     from perdure.contract.wire import certificate_object  # noqa: PLC0415 - only where it is written
-    from perdure.log.disk import create_private  # noqa: PLC0415
 
     path = Path(name)
     try:
@@ -194,13 +197,13 @@ def _write(path: Path, told: dict[str, Any]) -> None:
 
 def _show(screen: Screen, spaces: tuple[Namespace, ...], facts: int, *, done: bool = False) -> None:
     screen.table(["principal", "scope"], [[n.principal or DEFAULT, n.scope or DEFAULT] for n in spaces])
-    memories = "1 memory" if len(spaces) == 1 else f"{len(spaces)} memories"
+    memories = counted(len(spaces), "memory", "memories")
     screen.line(f"{memories} with {count_of(facts)} {'erased' if done else 'would go'}.")
 
 
 def _show_whole(screen: Screen, stats: StoreStats) -> None:
     size, freed = stats.size_bytes or 0, stats.reclaimable_bytes or 0
-    memories = "1 memory" if stats.spaces == 1 else f"{stats.spaces} memories"
+    memories = counted(stats.spaces, "memory", "memories")
     screen.line(
         f"{memories} with {count_of(stats.facts)}: {size:,} bytes, of which about {freed:,} would go."
     )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from perdure.base.text import counted
 from perdure.cli import options as o
 from perdure.cli.drawing import REASONS
 from perdure.cli.facts import score
@@ -323,4 +324,4 @@ def _reason_row(why: Why) -> list[str]:
 
 
 def _cases(count: int) -> str:
-    return "1 case" if count == 1 else f"{count} cases"
+    return counted(count, "case")

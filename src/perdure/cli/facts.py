@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from perdure.base.instants import to_iso, to_millis
+from perdure.base.text import counted
 from perdure.cli.screen import Screen, compact
 
 if TYPE_CHECKING:
@@ -61,10 +62,10 @@ def show_fact(screen: Screen, fact: Fact) -> None:
         "ends": "; ".join(_ended(end) for end in fact.ends),
         "supersedes": ", ".join(fact.supersedes),
         "superseded by": ", ".join(fact.superseded_by),
-        "used": f"{fact.uses} times, last {iso(fact.last_used_at)}" if fact.uses else None,
+        "used": f"{counted(fact.uses, 'time')}, last {iso(fact.last_used_at)}" if fact.uses else None,
         "merged": None
         if fact.merged is None
-        else f"{fact.merged.count} times, last {iso(fact.merged.last_at)}",
+        else f"{counted(fact.merged.count, 'time')}, last {iso(fact.merged.last_at)}",
         "metadata": compact(fact.metadata) if fact.metadata else None,
         "source": source_told(fact.source),
         "text": fact.text,

@@ -64,6 +64,9 @@ def complain(message: str) -> None:
 
 
 def _report(error: PerdureError, *, as_json: bool) -> int:
+    if error.details.get("kind") == "governed" and "node" in error.details:
+        error.message = f"{error.message.partition(';')[0]}: {error.details['node']}; perdure revise, reject or forget-node changes it"
+        error.args = (error.message,)
     if "certificate" in error.details:
         complain(UNPURGED)
     told = _object(error) if as_json else None
@@ -84,13 +87,15 @@ def _report(error: PerdureError, *, as_json: bool) -> int:
 
 def _object(error: PerdureError) -> dict[str, Any]:
     """Return the error as on every surface; the name of an option that only this one has is in camelCase too."""
-    from perdure.contract.naming import camel_case  # noqa: PLC0415 - only where it is printed
+    from perdure.contract.naming import camel_case, outside_of_values  # noqa: PLC0415 - only where it is printed
     from perdure.contract.wire import error_object  # noqa: PLC0415 - only where it is printed
 
     told = error_object(error)
     field = told["error"].get("field", "")
     if _OPTION.fullmatch(field):
-        told["error"]["field"] = camel_case(field)
+        named, wired = re.compile(rf"(?<![\w.-]){field}(?!\w)"), camel_case(field)
+        message = outside_of_values(told["error"]["message"], lambda part: named.sub(wired, part))
+        told["error"] |= {"message": message, "field": wired}
     return told
 
 

@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from perdure.base.text import counted
 from perdure.cli import options as o
 from perdure.cli.failures import Failed, complain
+from perdure.cli.previews import count_of
 from perdure.cli.progress import progress_bar
 from perdure.cli.screen import Screen, print_json, put
 from perdure.cli.session import Session, command
@@ -119,8 +121,8 @@ def _import_facts(session: Session, files: Files, form: Format, moving: Moving) 
         complain(f"… and {len(report.bad) - BAD_MAX} more; --json lists them all")
     if stopped:
         raise ImportFailed(
-            f"{len(report.bad)} of {len(report.bad) + report.good} entries are bad and nothing was stored; "
-            "mend them, or give --lenient to store the others",
+            f"{len(report.bad)} of {counted(len(report.bad) + report.good, 'entry is', 'entries are')} bad and nothing was "
+            "stored; mend what is, or give --lenient to store the others",
             committed="no",
             bad=[_bad_object(bad) for bad in report.bad],
         )
@@ -186,7 +188,7 @@ def _export_facts(session: Session, output: str, where: dict[str, Any] | None, *
     if session.as_json:
         print_json({"exported": count})
     else:
-        Screen().line(f"{count} facts written.")
+        Screen().line(f"{count_of(count)} written.")
 
 
 def _write(path: Path, lines: Iterator[str], *, force: bool) -> int:
@@ -254,12 +256,15 @@ def _format(told: str) -> Format:
 
 
 def _show(screen: Screen, report: Report, scope: str | None) -> None:
+    bad = counted(len(report.bad), "entry is", "entries are")
     if report.dry_run:
-        screen.line(f"{report.good} facts are good, {len(report.bad)} entries are bad. Nothing was stored.")
+        screen.line(
+            f"{count_of(report.good)} {'is' if report.good == 1 else 'are'} good, {bad} bad. Nothing was stored."
+        )
         return
     known = report.outcomes.get("existing", 0)
     screen.line(
-        f"{report.stored} facts stored, {known} were known, {len(report.bad)} entries are bad and left out."
+        f"{count_of(report.stored)} stored, {counted(known, 'was', 'were')} known, {bad} bad and left out."
     )
     if merged := report.outcomes.get("merged", 0):
         screen.line(f"{merged} were merged into facts that say the same.")

@@ -9,7 +9,20 @@ import typer
 from typer.core import TyperGroup
 
 HELP = ("-h", "--help")
-SHARED = frozenset({"store", "principal", "scope", "config", "key_file", "secret_file", "backend", "as_json"})
+SHARED = frozenset(
+    {
+        "store",
+        "principal",
+        "scope",
+        "config",
+        "key_file",
+        "secret_file",
+        "backend",
+        "tenant",
+        "keystore",
+        "as_json",
+    }
+)
 """The names of the parameters that every command has; `session.Common` holds them."""
 
 EXIT_CODES = (
@@ -18,11 +31,13 @@ EXIT_CODES = (
     ("2", "a wrong command line or value; nothing was changed"),
 )
 ENVIRONMENT = (
-    ("PERDURE_STORE", "the store's folder, where --store is not given"),
+    ("PERDURE_STORE", "the store's folder or address, where --store is not given"),
     ("PERDURE_CONFIG", "the configuration's file, where --config is not given"),
     ("PERDURE_KEY", "the passphrase of an encrypted store"),
     ("PERDURE_KEY_FILE", "the file of its key, where --key-file is not given"),
     ("PERDURE_SECRET_FILE", "the file of its secret, where --secret-file is not given"),
+    ("PERDURE_TENANT", "the tenant in a database, where --tenant is not given"),
+    ("PERDURE_KEYSTORE", "the folder of a database's keys, where --keystore is not given"),
     ("COLUMNS", "how wide the output is, where that is no terminal"),
 )
 
@@ -79,7 +94,15 @@ def brief(text: str | None) -> str:
 
 def add_group(app: typer.Typer, name: str, about: str) -> typer.Typer:
     """Register and return a group of commands; without one of them it shows its help, and the exit code is 2."""
-    group = typer.Typer(cls=Group, help=about, context_settings={"help_option_names": list(HELP)})
+    group = typer.Typer(
+        name=name,
+        cls=Group,
+        help=about,
+        context_settings={"help_option_names": list(HELP)},
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+        add_completion=False,
+    )
     group.callback(invoke_without_command=True)(_show_help)
     app.add_typer(group, name=name)
     return group

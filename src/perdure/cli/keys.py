@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from perdure.cli import options as o
-from perdure.cli.failures import Failed
+from perdure.cli.addresses import OFF
+from perdure.cli.failures import Failed, complain
 from perdure.cli.help import add_group
 from perdure.cli.screen import Screen, print_json
 from perdure.cli.session import EPHEMERAL, Session, command
-from perdure.errors import InvalidRequest, InvalidTenant
+from perdure.errors import InvalidRequest, InvalidTenant, PerdureError
 
 if TYPE_CHECKING:
     from perdure.contract.operations import Role
@@ -32,10 +34,6 @@ OPEN = "(any)"  # how people see what a key leaves to each request
 EMPTY = "(default)"  # how people see the empty name
 NEVER = "-"
 
-TenantOption = Annotated[
-    str | None,
-    typer.Option("--tenant", metavar="NAME", help="Which tenant; without it the one that is called default."),
-]
 RoleOption = Annotated[
     str | None,
     typer.Option(
@@ -53,7 +51,6 @@ def add_to(app: typer.Typer) -> None:
 def create(
     session: Session,
     *,
-    tenant: TenantOption = None,
     role: RoleOption = None,
     read_only: Annotated[bool, typer.Option("--read-only", help="As --role read.")] = False,
     expires: Annotated[
@@ -63,7 +60,9 @@ def create(
 ) -> None:
     """Make a key and print it, once: nobody can show it again.
 
-    Another tenant than default makes a new store a root of tenants, each with a store of its own.
+    With --tenant it is for that tenant, which its first write makes. Another one than default makes a new folder a root of
+    tenants, each with a store of its own. The keys of a database's tenants are kept in the folder of --keystore, where all
+    its servers find them.
 
     \b
     Examples:
@@ -71,13 +70,14 @@ def create(
       perdure keys create --tenant acme --role admin --expires 2027-01-01
     """
     from perdure.base.clock import SystemClock, checked_now  # noqa: PLC0415
+    from perdure.base.disk import make_directory  # noqa: PLC0415
     from perdure.server.keys import DEFAULT_TENANT, Grant, Keyring, check_grant  # noqa: PLC0415 - help must not wait
-    from perdure.server.tenants import admit  # noqa: PLC0415
+    from perdure.server.roots import admit  # noqa: PLC0415
 
     directory = _directory(session)
     clock = SystemClock()
     grant = Grant(
-        tenant=DEFAULT_TENANT if tenant is None else tenant,
+        tenant=DEFAULT_TENANT if session.tenant is None else session.tenant,
         principal=session.principal,
         scope=session.scope,
         role=_role(role, read_only=read_only),
@@ -87,9 +87,22 @@ def create(
         check_grant(grant, checked_now(clock))
     except InvalidTenant as error:  # a wrong value, as any other on a command line
         raise InvalidRequest(error.message, field="tenant") from error
-    admit(directory, grant.tenant)
+    doubt = _doubt(session, directory)
+    made = [folder for folder in (directory, *directory.parents) if not folder.exists()]
+    if session.is_database:
+        from perdure.opening import keystore_of  # noqa: PLC0415 - only where there is a database
+
+        keystore_of(directory)  # which refuses one that others look into
+        make_directory(directory)
+    else:
+        admit(directory, grant.tenant)
     with Keyring(directory, clock=clock) as keyring:
         key, told = keyring.create(grant)
+    _note(session, directory, key, "key_created")
+    if doubt is not None:
+        complain(doubt)
+    if len(made) > 1:  # as a mistyped path would
+        complain(f"made {len(made)} new folders, down to {directory}")
     if session.as_json:
         print_json({"key": told, "created": _object(key)})
         return
@@ -100,7 +113,7 @@ def create(
     screen.fields(_fields(key).items())
 
 
-def list_keys(session: Session, *, tenant: TenantOption = None) -> None:
+def list_keys(session: Session) -> None:
     """Show the keys, also those that are revoked or past their time; never the keys themselves.
 
     With --tenant, --principal or --scope only those that are fixed to it.
@@ -112,9 +125,22 @@ def list_keys(session: Session, *, tenant: TenantOption = None) -> None:
     """
     from perdure.server.keys import Keyring  # noqa: PLC0415 - help must not wait for it
 
-    with Keyring(_directory(session)) as keyring:
+    directory = _directory(session)
+    with Keyring(directory) as keyring:
         keys = keyring.all_keys()
-    for field, wanted in (("tenant", tenant), ("principal", session.principal), ("scope", session.scope)):
+    if not keys and session.is_database:
+        missing = None if directory.exists() else f"there is no keystore there yet: {directory}"
+        told = _doubt(session, directory) or missing
+    else:
+        has_place = keys or session.has_store() or directory.exists()
+        told = None if has_place else f"there is no store there yet: {directory}"
+    if told is not None:
+        complain(told)
+    for field, wanted in (
+        ("tenant", session.tenant),
+        ("principal", session.principal),
+        ("scope", session.scope),
+    ):
         keys = [key for key in keys if wanted is None or getattr(key, field) == wanted]
     if session.as_json:
         print_json({"keys": [_object(key) for key in keys]})
@@ -139,19 +165,65 @@ def revoke(
     """
     from perdure.server.keys import Keyring  # noqa: PLC0415 - help must not wait for it
 
-    with Keyring(_directory(session)) as keyring:
+    directory = _directory(session)
+    with Keyring(directory) as keyring:
         key = keyring.revoke(id)
+    _note(session, directory, key, "key_revoked")
     if session.as_json:
         print_json({"revoked": _object(key)})
     else:
         Screen().line(f"The key {key.id} is revoked.")
 
 
+def _doubt(session: Session, directory: Path) -> str | None:
+    """Return why the keys of a database's tenants may be kept elsewhere than there."""
+    if not session.is_database:
+        return None
+    from perdure.databases import Lookout  # noqa: PLC0415 - only where there is a database
+    from perdure.server.places import doubt_of  # noqa: PLC0415 - likewise
+
+    with Lookout(session.place) as lookout:
+        return doubt_of(directory, lookout)
+
+
+def _note(session: Session, directory: Path, key: Key, kind: str) -> None:
+    """Note in the audit of the store, where there is one by now, what became of a key."""
+    from perdure.server.keys import key_digest  # noqa: PLC0415 - help must not wait for it
+    from perdure.server.roots import find_directory  # noqa: PLC0415
+
+    if session.is_database:
+        there: Session | None = replace(session, tenant=key.tenant)
+    else:
+        place = find_directory(directory, key.tenant)
+        there = None if place is None else replace(session, place=str(place), tenant=None)
+    try:
+        if there is None or not there.has_store():
+            return
+        with there.store(changes=True, configured=False) as store:
+            store.note_event(kind, {"key": key_digest(store.log.secret, key.id), "role": key.role})
+    except PerdureError as error:  # the key is what it is all the same
+        complain(f"this is not in the audit of the store: {error.message}")
+
+
 def _directory(session: Session) -> Path:
+    if session.is_database and session.keystore in (None, OFF):
+        raise InvalidRequest(
+            "keystore is missing: the keys of a database's tenants are kept in that folder", field="keystore"
+        )
     if session.place == EPHEMERAL:
         raise Failed("an ephemeral store has no keys: perdure serve prints its token when it starts")
     from perdure.log.places import checked_path  # noqa: PLC0415 - help must not wait for it
 
+    if session.is_database:
+        from perdure.server.places import refuse_no_directory  # noqa: PLC0415 - only where there is a database
+
+        directory = checked_path(session.keystore, "keystore")
+        refuse_no_directory(directory)
+        return directory
+    if session.keystore is not None:
+        from perdure.opening import refuse_tenant  # noqa: PLC0415 - only where something is wrong
+
+        refuse_tenant(keystore=session.keystore)
     return checked_path(session.place, "store")
 
 

@@ -12,11 +12,15 @@ from perdure.cli import (
     about,
     asking,
     backups,
+    conversing,
+    copying,
+    databases,
     demo,
     documents,
     encrypting,
     erasing,
     evaluate,
+    events,
     files,
     keys,
     maintaining,
@@ -24,6 +28,7 @@ from perdure.cli import (
     merging,
     reindexing,
     removing,
+    reviewing,
     serve,
     telling,
     verifying,
@@ -32,8 +37,9 @@ from perdure.cli.arguments import check_leading, wants_json
 from perdure.cli.completion import shell_named
 from perdure.cli.failures import Failed, run
 from perdure.cli.help import HELP, Group
+from perdure.cli.making import make
 from perdure.cli.session import shared_options
-from perdure.cli.streams import prepare
+from perdure.cli.streams import prepare, settle_errors
 
 ABOUT = """A memory for AI agents: facts that hold over time.
 
@@ -69,7 +75,9 @@ class CommandLine(Group):
             with shell_named(arguments):
                 return whole(arguments, prog_name or "perdure", *rest, **extra)
 
-        sys.exit(run(action, as_json=wants_json(arguments)))
+        code = run(action, as_json=wants_json(arguments))
+        settle_errors()
+        sys.exit(code)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         if not ctx.resilient_parsing:  # a line that is not finished, for a shell to complete
@@ -91,8 +99,9 @@ HEADINGS: tuple[tuple[str, tuple[Any, ...]], ...] = (
     ("Ask", (asking,)),
     ("Forget", (removing, erasing, maintaining)),
     ("Documents", (documents,)),
-    ("Move and keep", (files, backups, verifying, encrypting, reindexing)),
-    ("Serve", (serve, mcp, keys)),
+    ("Govern", (reviewing, conversing, events)),
+    ("Move and keep", (files, backups, copying, verifying, encrypting, reindexing)),
+    ("Serve", (serve, mcp, keys, databases)),
     ("Look around", (about, evaluate, demo)),
 )
 """Which commands stand under which heading of the help, in this order."""
@@ -108,11 +117,14 @@ for _heading, _modules in HEADINGS:
     for _module in _modules:
         _module.add_to(app)
     CommandLine.headings.append((_heading, [_name for _name in _names() if _name not in _before]))
-for _group in app.registered_groups:
-    _group.cls = Group
+
+
+def command_line() -> Any:
+    """Return the command, for typer to run."""
+    return make(app)
 
 
 def main(args: Sequence[str] | None = None) -> NoReturn:
     """Run the command with these arguments (else the process's own) and exit."""
-    typer.main.get_command(app).main(args, "perdure")
+    command_line().main(args, "perdure")
     raise AssertionError("the command exits by itself")

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from perdure.cli.addresses import DEFAULT_TENANT, OFF
 from perdure.cli.failures import Failed, complain
 from perdure.cli.options import one_of
 from perdure.cli.session import EPHEMERAL, Session, command
@@ -32,6 +33,7 @@ TRANSPORTS = ("stdio", "http")
 LEVELS = ("debug", "info", "warning", "error")
 PORT_DEFAULT = 8421  # the one beside that of perdure serve
 PORT_MAX = 65_535
+HOST_DEFAULT = "127.0.0.1"
 PATH = "/mcp"
 SIGINT_CODE = 130  # as shells have it
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
@@ -41,8 +43,9 @@ ToolsOption = Annotated[
     typer.Option(
         "--tools",
         metavar="WHICH",
-        help="default: eight tools for everyday use. all: also maintenance, trace, documents, search and fetch, with "
-        "every field of the contract.",
+        help="default: eight tools for everyday use. all: also maintenance, trace, documents, governed knowledge, "
+        "conversations, events, search and fetch, with all fields but those that purge or name other memories. Neither "
+        "has what concerns the whole store, nor reindexing.",
     ),
 ]
 ReadOnlyFlag = Annotated[bool, typer.Option("--read-only", help="Offer only tools that change nothing.")]
@@ -59,9 +62,14 @@ TransportOption = Annotated[
     ),
 ]
 HostOption = Annotated[
-    str, typer.Option("--host", metavar="HOST", help="With http: where to listen; this machine alone.")
+    str | None,
+    typer.Option(
+        "--host", metavar="HOST", help="With http: where to listen. Default: 127.0.0.1, this machine alone."
+    ),
 ]
-PortOption = Annotated[int, typer.Option("--port", metavar="N", help="With http: the port.")]
+PortOption = Annotated[
+    int | None, typer.Option("--port", metavar="N", help=f"With http: the port. Default: {PORT_DEFAULT}.")
+]
 LogLevelOption = Annotated[
     str,
     typer.Option(
@@ -84,8 +92,8 @@ def mcp(  # noqa: PLR0913 - the options of the command
     read_only: ReadOnlyFlag = False,
     no_forget: NoForgetFlag = False,
     transport: TransportOption = "stdio",
-    host: HostOption = "127.0.0.1",
-    port: PortOption = PORT_DEFAULT,
+    host: HostOption = None,
+    port: PortOption = None,
     log_level: LogLevelOption = "warning",
 ) -> None:
     """Serve one memory to a client of the Model Context Protocol.
@@ -108,12 +116,23 @@ def mcp(  # noqa: PLR0913 - the options of the command
     settings = _settings(tools, read_only=read_only, may_forget=not no_forget)
     _check_choice(transport, "transport", TRANSPORTS)
     _check_choice(log_level, "log_level", LEVELS)
-    if not 0 < port <= PORT_MAX:
-        raise InvalidRequest(f"port must be 1 to {PORT_MAX}, got {port}", field="port")
+    if session.as_json:
+        raise InvalidRequest(
+            "--json is of no use to mcp, which writes messages of its protocol", field="json"
+        )
+    _check_address(transport, host, port)
     if transport == "http":
-        _serve_http(session, settings, host, port, log_level)
+        _serve_http(session, settings, host or HOST_DEFAULT, port or PORT_DEFAULT, log_level)
     else:
         _serve_stdio(session, settings, log_level)
+
+
+def _check_address(transport: str, host: str | None, port: int | None) -> None:
+    for name, told in (("host", host), ("port", port)):
+        if told is not None and transport != "http":
+            raise InvalidRequest(f"--{name} is for --transport http: give both, or neither", field=name)
+    if port is not None and not 0 < port <= PORT_MAX:
+        raise InvalidRequest(f"port must be 1 to {PORT_MAX}, got {port}", field="port")
 
 
 def _settings(tools: str, *, read_only: bool, may_forget: bool) -> Settings:
@@ -190,9 +209,16 @@ def _serve_stdio(session: Session, settings: Settings, level: str) -> None:
 def _serve_http(session: Session, settings: Settings, host: str, port: int, level: str) -> None:
     from perdure.mcp.http import asgi_app  # noqa: PLC0415 - help must not wait for it
     from perdure.server.keyring_authentication import Binding, open_authenticator  # noqa: PLC0415
+    from perdure.server.settings import is_everywhere  # noqa: PLC0415
     from perdure.server.sockets import listeners  # noqa: PLC0415
 
-    directory = None if session.place == EPHEMERAL else Path(session.place)
+    if is_everywhere(host):
+        raise InvalidRequest(
+            f"with --host {host} every request would be refused, since that is no name of any server: give the one "
+            "address or name by which it is reached, or use perdure serve --allow-host",
+            field="host",
+        )
+    directory = _keys_directory(session)
     _log_to_stderr(level)
     (listener,) = listeners(host, port, 1)  # first, so that nothing is made where it cannot be had
     with (
@@ -201,7 +227,8 @@ def _serve_http(session: Session, settings: Settings, host: str, port: int, leve
         _opened(session, settings) as store,
     ):
         caller = _caller(session, store, settings)
-        app = asgi_app(lambda scope: _admitted(scope, authenticator, caller, host), settings)
+        tenant = session.tenant or DEFAULT_TENANT
+        app = asgi_app(lambda scope: _admitted(scope, authenticator, (caller, tenant), host), settings)
         complain(_whereabouts(host, port, authenticator))
         _listen(app, listener)
 
@@ -215,18 +242,27 @@ def _listen(app: AsgiApp, listener: Listener) -> None:
     uvicorn.Server(config).run([listener])
 
 
-def _admitted(scope: AsgiScope, authenticator: Authenticator, caller: Caller, host: str) -> Caller:
-    """Return who asks, once the request comes from where it may and its key reaches this space."""
+def _keys_directory(session: Session) -> Path | None:
+    """Return where keys and token are: in the store's folder, or in that of a database's keystore."""
+    if session.is_database:
+        return None if session.keystore in (None, OFF) else Path(str(session.keystore))
+    return None if session.place == EPHEMERAL else Path(session.place)
+
+
+def _admitted(
+    scope: AsgiScope, authenticator: Authenticator, served: tuple[Caller, str], host: str
+) -> Caller:
+    """Return who asks, once the request comes from where it may and its key reaches this space of this tenant."""
     from perdure.contract.operations import ROLES  # noqa: PLC0415 - loaded by now
     from perdure.dispatch import BEYOND  # noqa: PLC0415
     from perdure.server.guard import check_body, check_place, single_headers  # noqa: PLC0415
     from perdure.server.keyring_authentication import is_loopback  # noqa: PLC0415
-    from perdure.server.keys import DEFAULT_TENANT  # noqa: PLC0415
 
+    caller, tenant = served
     headers = single_headers(scope["headers"])
     check_place(headers, _LOOPBACK if is_loopback(host) else (host.lower(),))
     access = authenticator.access([value for name, value in scope["headers"] if name == b"authorization"])
-    if access.tenant not in (None, DEFAULT_TENANT) or not access.sees(caller.namespace):
+    if access.tenant not in (None, tenant) or not access.sees(caller.namespace):
         raise Forbidden(BEYOND)
     if scope["path"] != PATH:
         raise NotFound(f"there is nothing at this path; post to {PATH}")

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from perdure.base.text import counted
 from perdure.cli.failures import complain
+from perdure.cli.previews import count_of
 from perdure.cli.progress import progress_bar
 from perdure.cli.screen import Screen, print_json, put
 from perdure.cli.session import Session
@@ -144,20 +146,24 @@ def export_spaces(
             }
         )
     else:
-        Screen().line(f"{done.facts} facts of {done.spaces} memories written, {done.records} records in all.")
+        Screen().line(
+            f"{count_of(done.facts)} of {counted(done.spaces, 'memory', 'memories')} written, "
+            f"{counted(done.records, 'record')} in all."
+        )
 
 
 def _show(screen: Screen, reports: Mapping[str, Imported]) -> None:
     told = _object(reports)
     what = "would be stored" if told["dryRun"] else "stored"
     screen.line(
-        f"{told['facts']} facts {what}, {told['created']} records in all; {told['existing']} were known, "
-        f"{told['skipped']} are left out." + (" Nothing was stored." if told["dryRun"] else "")
+        f"{count_of(told['facts'])} {what}, {counted(told['created'], 'record')} in all; "
+        f"{counted(told['existing'], 'was', 'were')} known, {counted(told['skipped'], 'is', 'are')} left out."
+        + (" Nothing was stored." if told["dryRun"] else "")
     )
     if told["foreignReceipts"]:
         screen.line(
-            f"{told['foreignReceipts']} answers under idempotency keys are of a store with another secret: no key "
-            "leads to them here."
+            f"{counted(told['foreignReceipts'], 'answer')} under idempotency keys came from a store with another secret: no "
+            "key leads there from here."
         )
 
 

@@ -435,7 +435,7 @@ def embedding(path: str | None, *, units: bool = False) -> list[float] | None:
         value = strict_json(Path(path).read_bytes(), field="embedding_file")
     except OSError as error:
         raise InvalidRequest(
-            f"the embedding cannot be read: {error.strerror}", field="embedding_file"
+            f"embedding_file cannot be read: {error.strerror}", field="embedding_file"
         ) from error
     if not isinstance(value, list):
         raise InvalidRequest("embedding_file must hold an array of numbers in JSON", field="embedding_file")

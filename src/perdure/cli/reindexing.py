@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from perdure.base.text import counted
 from perdure.cli import options as o
 from perdure.cli.erasing import PENDING
 from perdure.cli.failures import Failed
@@ -100,7 +101,7 @@ def reindex(
         f"The memory was reindexed: {settings}." if done.changed else f"Nothing was rewritten: {settings}."
     )
     if embeddings:
-        screen.line(f"{done.embedded} texts were embedded.")
+        screen.line(f"{counted(done.embedded, 'text was', 'texts were')} embedded.")
     if done.pending:
         screen.line(PENDING)
 

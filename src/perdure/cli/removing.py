@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from perdure.base.text import counted
 from perdure.cli import options as o
 from perdure.cli.erasing import PENDING, CertificateOption, PurgeFlag, certificate_file
 from perdure.cli.failures import complain
-from perdure.cli.previews import ask, count_of, show_leaving
+from perdure.cli.previews import ask, count_leaving, count_of, refuse_changed, show_leaving
 from perdure.cli.screen import Screen, print_json
 from perdure.cli.session import Session, command
 
@@ -62,6 +64,10 @@ def forget(  # noqa: PLR0913 - one parameter per option
     filter_: Annotated[
         str | None, typer.Option("--filter", metavar="JSON", help="All that this filter matches.")
     ] = None,
+    session_id: Annotated[
+        str | None,
+        typer.Option("--session", metavar="SESSION", help="All that turns of this session brought."),
+    ] = None,
     all_: Annotated[bool, typer.Option("--all", help="All facts of this memory.")] = False,
     include_chain: ChainFlag = False,
     include_derived: DerivedFlag = False,
@@ -76,8 +82,10 @@ def forget(  # noqa: PLR0913 - one parameter per option
     """Remove the facts of exactly one scope from every answer and every file.
 
     A scope is IDs, or one of --subject, --entity, --ingested-before, --event-before, --matching, --tag, --text,
-    --containing, --kind, --filter and --all. Shows what would go and asks first; what was shown is what goes. What
-    is erased cannot be brought back, unless --soft only hid it.
+    --containing, --kind, --filter, --session and --all. --session takes the facts whose source is a turn of the session,
+    and the nodes with evidence from one; conversation forget erases the turns. Shows what would go and asks first;
+    what was shown is what goes. What is erased cannot be brought back, unless --soft only hid it. Where nothing was
+    there to forget, the exit code is 1.
 
     \b
     Examples:
@@ -85,23 +93,26 @@ def forget(  # noqa: PLR0913 - one parameter per option
       perdure forget --containing "door code" --dry-run
       perdure forget --subject alice/city --yes --purge --certificate erased.json
     """
-    scope: dict[str, Any] = {
-        "ids": [*(ids or []), *(id_ or [])] or None,
-        "subject": subject,
-        "entity": entity,
-        "ingested_before": o.instant(ingested_before, "ingested_before"),
-        "event_before": o.instant(event_before, "event_before"),
-        "matching": o.json_object(matching, "matching"),
-        "tag": tag,
-        "text": text,
-        "containing": containing,
-        "kind": kind,
-        "filter": o.json_object(filter_, "filter"),
-        "all": all_,
-    }
+    with _named_in_scope(session):
+        scope: dict[str, Any] = {
+            "ids": [*(ids or []), *(id_ or [])] or None,
+            "subject": subject,
+            "entity": entity,
+            "ingested_before": o.instant(ingested_before, "ingested_before"),
+            "event_before": o.instant(event_before, "event_before"),
+            "matching": o.json_object(matching, "matching"),
+            "tag": tag,
+            "text": text,
+            "containing": containing,
+            "kind": kind,
+            "filter": o.json_object(filter_, "filter"),
+            "session": session_id,
+            "all": all_,
+        }
     which: dict[str, Any] = {"include_chain": include_chain, "include_derived": include_derived}
     how: dict[str, Any] = {"soft": soft, "block": block, "purge": purge}
     with (
+        _named_in_scope(session),
         session.memory(changes=not dry_run) as memory,
         certificate_file(certificate, dry_run=dry_run) as keep,
     ):
@@ -110,13 +121,35 @@ def forget(  # noqa: PLR0913 - one parameter per option
             preview = memory.forget(**scope, **which, **how, dry_run=True)
             if dry_run:
                 answer_forgotten(session, memory, preview, named=named)
+                _exit_where_nothing_was(preview, soft=soft, named=named)
                 return
             ask_to_forget(memory, preview)
-            # Only what was shown may go, also if others write meanwhile.
+            now = memory.forget(**scope, **which, **how, dry_run=True)
+            refuse_changed(preview.forgotten, now.forgotten)
+            # Only what was shown may go, also if others write in between.
             scope, which = {"ids": list(preview.forgotten)}, {}
         reply = memory.forget(**scope, **which, **how, idempotency_key=idempotency_key)
         keep(reply.certificate)
         answer_forgotten(session, memory, reply, soft=soft, named=named)
+    _exit_where_nothing_was(reply, soft=soft, named=named)
+
+
+def _named_in_scope(session: Session) -> AbstractContextManager[None]:
+    """Have errors name fields as the contract does, for programs."""
+    if not session.as_json:
+        return nullcontext()
+    from perdure.memory.calling import named_in_scope  # noqa: PLC0415 - help must not wait for it
+
+    return named_in_scope()
+
+
+def _exit_where_nothing_was(reply: Forgotten, *, soft: bool, named: Sequence[str]) -> None:
+    """Raise typer.Exit with 1 where nothing was there to forget, unless the call made up for a purge."""
+    if reply.forgotten or reply.purged or not _tells_ids(reply, soft=soft):
+        return
+    if not named:
+        complain("nothing was forgotten: nothing is there that was meant")
+    raise typer.Exit(1)
 
 
 def restore(
@@ -127,7 +160,7 @@ def restore(
 ) -> None:
     """Bring softly forgotten facts back.
 
-    Those of forget --soft; what was forgotten otherwise is gone.
+    Those of forget --soft; what was forgotten otherwise is gone. Where none comes back, the exit code is 1.
 
     \b
     Example:
@@ -135,7 +168,10 @@ def restore(
     """
     with session.memory(changes=True) as memory:
         back = memory.restore(ids, idempotency_key=idempotency_key)
-    _count(session, "restored", list(back), f"{len(back)} of {len(set(ids))} facts came back.")
+    _count(session, "restored", list(back), f"{len(back)} of {count_of(len(set(ids)))} came back.")
+    if not back:
+        complain("nothing came back: no fact of these ids was forgotten by --soft")
+        raise typer.Exit(1)
 
 
 def unblock(
@@ -149,7 +185,7 @@ def unblock(
 ) -> None:
     """Allow ids and texts again that were forgotten with --block.
 
-    Nothing comes back; they can be told again.
+    Nothing comes back; they can be told again. Where nothing of it was blocked, the exit code is 1.
 
     \b
     Examples:
@@ -158,7 +194,10 @@ def unblock(
     """
     with session.memory(changes=True) as memory:
         lifted = memory.unblock(ids=ids or None, texts=text or None, idempotency_key=idempotency_key)
-    _count(session, "unblocked", lifted, f"{lifted} blocks were lifted.")
+    _count(session, "unblocked", lifted, f"Lifted: {counted(lifted, 'block')}.")
+    if not lifted:
+        complain("nothing was lifted: nothing of these ids and texts was blocked")
+        raise typer.Exit(1)
 
 
 def _count(session: Session, name: str, value: Any, sentence: str) -> None:
@@ -176,7 +215,7 @@ def ask_to_forget(memory: Memory, preview: Forgotten) -> None:
     """
     if preview.forgotten:
         ask(
-            f"Forget {count_of(len(preview.forgotten))}?",
+            f"Forget {count_leaving(memory, preview)}?",
             lambda screen: _show_both(screen, memory, preview),
             refused="nothing was forgotten",
         )
@@ -187,9 +226,7 @@ def answer_forgotten(
 ) -> None:
     """Print the receipt; say first which of the ids that were named are those of nothing."""
     missing = sorted(set(named) - set(reply.forgotten))
-    if missing and (
-        reply.dry_run or soft or reply.certificate
-    ):  # else it is the replay of a key, which names none
+    if missing and _tells_ids(reply, soft=soft):
         complain(f"not found: {', '.join(missing)}")
     if session.as_json:
         from perdure.contract.wire import forgotten_object  # noqa: PLC0415 - only where it is printed
@@ -199,15 +236,20 @@ def answer_forgotten(
     screen = Screen()
     if reply.dry_run:
         show_leaving(screen, memory, reply.forgotten)
-        screen.line(f"{count_of(len(reply.forgotten))} would go. Nothing was changed.")
+        screen.line(f"{count_leaving(memory, reply)} would go. Nothing was changed.")
         _show_derived(screen, memory, reply)
         return
-    screen.line(f"{count_of(len(reply.forgotten))} {'hidden; restore brings back' if soft else 'forgotten'}.")
+    screen.line(f"{count_leaving(memory, reply)} {'hidden; restore brings back' if soft else 'forgotten'}.")
     _show_derived(screen, memory, reply)
     if reply.purged:
         screen.line("The store was rewritten without them.")
     if reply.pending:
         screen.line(PENDING)
+
+
+def _tells_ids(reply: Forgotten, *, soft: bool) -> bool:
+    """Whether the ids of a receipt are all that were forgotten: the replay of a key names none that were erased."""
+    return reply.dry_run or soft or reply.certificate is not None
 
 
 def _show_both(screen: Screen, memory: Memory, preview: Forgotten) -> None:

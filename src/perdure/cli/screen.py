@@ -46,6 +46,13 @@ def shown(text: str) -> str:
     return _CONTROL.sub(_visible, text)
 
 
+def quoted(text: str) -> str:
+    """Return the text in quotes, in plain ASCII: nothing in it can look like the sentence around it."""
+    import json  # noqa: PLC0415 - help must not wait for it
+
+    return json.dumps(text)
+
+
 def _visible(match: re.Match[str]) -> str:
     code = ord(match[0])
     if code < 0x20:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+import sys
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,6 +13,7 @@ import typer
 from perdure.cli import options as o
 from perdure.cli.failures import Failed
 from perdure.cli.session import Session, command, named_as_in_the_file
+from perdure.errors import InvalidRequest
 
 if TYPE_CHECKING:
     from perdure.memory.config import MemoryConfig
@@ -49,7 +52,7 @@ def serve(  # noqa: PLR0913 - the options of the command
             metavar="NAME",
             help="A further Host that requests may name, as behind a proxy; repeatable. Without it those are 127.0.0.1, "
             "localhost and ::1 where only this machine is served, else what --host names: with 0.0.0.0 give a name "
-            "here. /health/live and /health/ready take any.",
+            "here, else it does not start. /health/live and /health/ready take any.",
         ),
     ] = None,
     default_principal: Annotated[
@@ -98,6 +101,15 @@ def serve(  # noqa: PLR0913 - the options of the command
             help="How long a request may take; verify, purge, export and their like have ten minutes.",
         ),
     ] = "30",
+    memory_bytes: Annotated[
+        str,
+        typer.Option(
+            "--memory-bytes",
+            metavar="N",
+            help="How much the spaces of one store may take in a worker's memory. In a database one that alone takes more "
+            "answers busy.",
+        ),
+    ] = str(1 << 30),
     embedding_dimension: Annotated[
         str | None,
         typer.Option(
@@ -112,6 +124,14 @@ def serve(  # noqa: PLR0913 - the options of the command
             "--mcp/--no-mcp", help="Serve /mcp too (Model Context Protocol), where its package is there."
         ),
     ] = True,
+    audit: Annotated[
+        str,
+        typer.Option(
+            "--audit",
+            metavar="LEVEL",
+            help="on: an event of every change; full: of every recall too, each of which writes then; off.",
+        ),
+    ] = "on",
     tracing: Annotated[
         bool,
         typer.Option(
@@ -133,17 +153,22 @@ def serve(  # noqa: PLR0913 - the options of the command
     each request needs a key, and other machines may be served: then use TLS, here or in a proxy.
 
     Whose memory a request means, its key says or its headers Perdure-Principal and Perdure-Scope; --principal and
-    --scope are of no use here.
+    --scope are refused here.
 
     Operations are POST /api/v1/GROUP/OPERATION; /docs and /openapi.json describe them. /health/live and /health/ready
-    are for supervisors, /metrics is for Prometheus. SIGTERM and SIGINT let what has begun come to its end.
+    are for supervisors, /metrics is for Prometheus. SIGTERM and SIGINT let what has begun come to its end; the exit code
+    is 0 then.
+
+    A store in a database (--store postgresql://…, --keystore DIR) is served by any number of servers on any number of
+    machines. Its tenants are those of the keys, which lie in the keystore's folder, as the token does.
 
     \b
     Examples:
       perdure serve
       perdure serve --store /srv/memory --workers 2 --log-format json
-      perdure serve --host 0.0.0.0 --tls-cert cert.pem --tls-key key.pem
+      perdure serve --host 0.0.0.0 --allow-host a.org --tls-cert c --tls-key k
     """
+    _check_used(session, rate, burst)
     if not all(find_spec(module) for module in MODULES):
         raise Failed(MISSING)
     from perdure.server.settings import Limits, Opening, Settings  # noqa: PLC0415 - help must not wait for it
@@ -152,19 +177,21 @@ def serve(  # noqa: PLR0913 - the options of the command
     limits = Limits(
         queue=_whole(queue, "queue"),
         burst=_whole(burst or "0", "burst"),
+        memory_bytes=_whole(memory_bytes, "memory_bytes"),
         request_timeout_s=o.real(request_timeout, "request_timeout") or 0.0,
         **told,
     )
     dimension = o.whole(embedding_dimension, "embedding_dimension")
     form: Any = log_format
     level: Any = log_level
+    audited: Any = audit
     _run(
         Settings(
             store=session.place,
             host=host,
             port=_whole(port, "port"),
             config=_with_dimension(session.config, dimension),
-            opening=Opening(session.key, session.secret, session.backend),
+            opening=Opening(session.key, session.secret, session.backend, session.keystore),
             auth=not no_auth,
             default_principal=default_principal,
             allow_hosts=tuple(allow_host or ()),
@@ -175,12 +202,41 @@ def serve(  # noqa: PLR0913 - the options of the command
             log_level=level,
             tracing=tracing,
             mcp=mcp,
+            audit=audited,
             limits=limits,
         )
     )
 
 
+def _check_used(session: Session, rate: str | None, burst: str | None) -> None:
+    """Refuse what every other command takes and a server cannot mean."""
+    if session.as_json:
+        raise InvalidRequest("serve prints no reply: for a log in JSON give --log-format json", field="json")
+    for name in ("principal", "scope"):
+        if getattr(session, name) is not None:
+            raise InvalidRequest(
+                f"--{name} chooses nothing for a server: its keys and each request say whose memory they mean; give "
+                f"perdure keys create --{name}, or --default-principal",
+                field=name,
+            )
+    if session.tenant is not None:
+        raise InvalidRequest(
+            "--tenant, or PERDURE_TENANT, chooses nothing for a server: its keys say which tenant they are for, and requests "
+            "without a key name one in the header Perdure-Tenant. Leave it out",
+            field="tenant",
+        )
+    if session.keystore is not None and not session.is_database:
+        from perdure.opening import refuse_tenant  # noqa: PLC0415 - only where something is wrong
+
+        refuse_tenant(keystore=session.keystore)
+    if burst is not None and rate is None:
+        raise InvalidRequest("--burst counts only with --rate: give both, or neither", field="burst")
+
+
 def _run(settings: Settings) -> None:
+    # Before the server's packages are loaded, which takes most of the time of a start.
+    for one in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(one, lambda *_: sys.exit(0))
     from perdure.server.starting import start  # noqa: PLC0415 - help must not wait for it
 
     with named_as_in_the_file():

@@ -11,7 +11,7 @@ from typing import BinaryIO
 
 import typer
 
-from perdure.cli.failures import Failed
+from perdure.cli.failures import Failed, complain
 
 WIDTH_UNKNOWN = 80  # the width of the terminals that all others imitate
 _WIDTH = re.compile(r"[1-9]\d{0,3}", re.ASCII)
@@ -20,10 +20,18 @@ _WIDTH = re.compile(r"[1-9]\d{0,3}", re.ASCII)
 _QUIET = logging.NullHandler()
 
 
+class _Complaints(logging.Handler):
+    """Shows warnings as every other line about a command, where no log was set up."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        complain(record.getMessage().partition("\n")[0])
+
+
 def prepare() -> None:
     """Make the standard streams fit for use; call it before any file is opened."""
     # That an embedder failed is told in the reply; where nobody set up logging, Python would print it besides.
     logging.getLogger("perdure.embedding").addHandler(_QUIET)
+    logging.lastResort = _Complaints(logging.WARNING)
     for number in range(3):
         try:
             os.fstat(number)
@@ -53,6 +61,16 @@ def discard_output() -> None:
     """Close standard output, whose unwritten rest would fail once more when the process ends."""
     with suppress(OSError, ValueError):
         sys.stdout.close()
+
+
+def settle_errors() -> None:
+    """Write out standard error; where that fails, drop the rest, which would fail once more when the process ends."""
+    try:
+        sys.stderr.flush()
+    except (OSError, ValueError):
+        with suppress(OSError, ValueError):
+            sys.stderr.close()
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - open as long as the process
 
 
 def width() -> int:

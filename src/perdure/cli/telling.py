@@ -110,6 +110,7 @@ def remember(  # noqa: PLR0913 - one parameter per option
         "idempotency_key": idempotency_key,
     }
     words = o.text_of(text)
+    session.rehearse(lambda empty: empty.memory(session.principal, session.scope).remember(words, **told))
     with session.memory(writes=True) as memory:
         _answer(session, memory.remember(words, **told))
 

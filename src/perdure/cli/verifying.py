@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from perdure.base.text import counted
+from perdure.cli.addresses import refuse_address
 from perdure.cli.failures import Failed
 from perdure.cli.progress import progress_bar
 from perdure.cli.screen import Screen, print_json
@@ -39,7 +41,7 @@ def verify(
         ),
     ] = None,
 ) -> None:
-    """Check that all of the store is as it was written, and list what is not; changes nothing.
+    """Check that all of the store and of its audit is as it was written, and list what is not; changes nothing.
 
     Exit code 1 where something was found, or something could not be saved. A damaged store opens here too. To
     save what is whole of it, close it everywhere and name a new folder with --salvage.
@@ -52,8 +54,12 @@ def verify(
     """
     if sum((quick, salvage is not None, erased is not None)) > 1:
         raise InvalidRequest("give one of --quick, --salvage and --erased", field="quick")
+    if salvage is not None:
+        refuse_address(
+            session.place, "--salvage", "restore the database from a backup of it, or perdure copy what opens"
+        )
     if session.place == EPHEMERAL or not session.has_store():
-        raise Failed(ABSENT)
+        raise Failed(session.absence() if session.is_database else ABSENT)
     if salvage is not None:
         _salvage(session, salvage)
     elif erased is not None:
@@ -66,7 +72,13 @@ def _verify(session: Session, *, quick: bool) -> None:
     from perdure.verifying import verify  # noqa: PLC0415 - help must not wait for it
 
     with progress_bar("verifying") as progress:
-        found = verify(session.place, quick=quick, key=session.key, secret=session.secret, progress=progress)
+        told = {name: value for name, value in session.options.items() if name != "backend"}
+        found = verify(session.place, quick=quick, progress=progress, **told)
+    if found.ok:
+        from perdure.dispatch import with_events  # noqa: PLC0415 - only where the store can be opened
+
+        with session.store(configured=False) as store:
+            found = with_events(store, found)
     if session.as_json:
         from perdure.contract.wire import verified_object  # noqa: PLC0415 - only where it is printed
 
@@ -74,7 +86,7 @@ def _verify(session: Session, *, quick: bool) -> None:
     else:
         screen = Screen()
         _list(screen, found.findings)
-        looked = f"{found.records} records of {found.spaces} spaces were looked at"
+        looked = f"{counted(found.records, 'record')} of {counted(found.spaces, 'space')} looked at"
         screen.line(f"{looked}: all is whole." if found.ok else f"{looked}: {_count(found.findings)}.")
     if not found.ok:
         raise typer.Exit(1)
@@ -110,13 +122,15 @@ def _salvage(session: Session, out: str) -> None:
         for note in saved.notes:
             screen.line(f"Note: {note}.")
         lost = "nothing was lost" if not saved.lost else f"{_count(saved.lost)} above, of what was lost"
-        screen.line(f"{saved.facts} facts of {saved.spaces} spaces are in the new store; {lost}.")
+        screen.line(
+            f"{counted(saved.facts, 'fact')} of {counted(saved.spaces, 'space')} in the new store; {lost}."
+        )
     if saved.lost:
         raise typer.Exit(1)
 
 
 def _read_certificate(file: str) -> Certificate:
-    from perdure.contract.wire import read_certificate  # noqa: PLC0415 - help must not wait for it
+    from perdure.contract.reading import read_kept_certificate  # noqa: PLC0415 - help must not wait for it
 
     try:
         told = json.loads(Path(file).read_bytes())
@@ -124,7 +138,7 @@ def _read_certificate(file: str) -> Certificate:
         raise InvalidRequest(f"the certificate cannot be read: {error.strerror}", field="erased") from error
     except ValueError as error:
         raise InvalidRequest("the certificate is no JSON", field="erased") from error
-    return read_certificate(told)
+    return read_kept_certificate(told)
 
 
 def _list(screen: Screen, findings: Sequence[Finding]) -> None:
@@ -133,7 +147,7 @@ def _list(screen: Screen, findings: Sequence[Finding]) -> None:
 
 
 def _count(findings: Sequence[Finding]) -> str:
-    return "1 finding" if len(findings) == 1 else f"{len(findings)} findings"
+    return counted(len(findings), "finding")
 
 
 def _objects(findings: Sequence[Finding]) -> list[dict[str, Any]]:

@@ -33,6 +33,13 @@ _HINTS: Mapping[str, str] = {
     "new_text": "what is right",
     "containing": "part of its text",
     "cursor": "of the page before",
+    "operations": (
+        'objects such as {"operation": "create", "draft": {"id": "x", "kind": "semantic", "content": "…", "evidence": '
+        '[{"uri": "chat/7", "digest": "…", "kind": "user_statement", "occurred_at": "2024-05-31", "quote": "…"}]}}; or '
+        "activate, corroborate, revise (content, mode), relabel, add_relation, remove_relation (relation), set_status "
+        "(status), resolve, each with node_id, expected_revision and evidence"
+    ),
+    "turns": "objects of source_id, role, text and observation_time",
 }
 _FORGET_HINTS: Mapping[str, str] = {
     "text": "the exact text",
@@ -40,6 +47,7 @@ _FORGET_HINTS: Mapping[str, str] = {
     "matching": "metadata pairs",
     "ingested_before": "told before",
     "event_before": "happened before",
+    "session": "what it brought",
     "all": "everything",
     "include_chain": "with all versions",
     "soft": "only hide",
@@ -56,11 +64,12 @@ SCOPES: Mapping[str, tuple[str, str]] = {
     "kind": ("kind", "factKind"),
     "matching": ("matching", "metadata"),
     "filter": ("filter", "filter"),
+    "session": ("session", "session"),
     "ingested_before": ("ingestedBefore", "before"),
     "event_before": ("eventBefore", "before"),
 }
 """The arguments of forget that name facts: the contract's kind of scope, and the field that it has there."""
-PREVIEWED = frozenset({"forget", "apply_forgetting", "consolidate"})
+PREVIEWED = frozenset({"forget", "apply_forgetting", "consolidate", "forget_conversation"})
 """The tools that answer first with a preview and a token."""
 _RESULTS: Mapping[str, tuple[tuple[str, str], ...]] = {
     "memory_status": (

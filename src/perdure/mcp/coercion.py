@@ -12,7 +12,7 @@ from typing import Any
 
 from perdure.base.canonical import strict_json
 from perdure.base.text import shown_kind
-from perdure.contract.naming import camel_case
+from perdure.contract.naming import camel_case, snake_case
 from perdure.errors import InvalidRequest
 from perdure.mcp.forms import Form
 
@@ -44,7 +44,11 @@ def coerced(arguments: Mapping[str, Any] | None, form: Form, *, of: str) -> dict
     Raises:
         InvalidRequest: an argument is unknown, missing, or of a form that cannot be meant; it is named as it was sent.
     """
-    return _object({} if arguments is None else arguments, form, "", of)
+    try:
+        return _object({} if arguments is None else arguments, form, "", of)
+    except InvalidRequest as error:
+        error.in_wire_names = True  # no name in it is to be changed
+        raise
 
 
 def _object(told: Mapping[str, Any], form: Form, before: str, of: str) -> dict[str, Any]:
@@ -52,16 +56,20 @@ def _object(told: Mapping[str, Any], form: Form, before: str, of: str) -> dict[s
     for name, value in told.items():
         named = form.fields.get(name)
         if named is None:
-            raise InvalidRequest(
-                f"unknown argument {before}{name[:64]!r}: {of} takes {', '.join(form.fields)}",
-                field=f"{before}{name[:64]}",
-            )
+            raise _unknown(name, form, before, of)
         if value is not None:
             found[camel_case(name)] = _value(value, named, before + name)
     for name in form.fields:
         if name in form.required and camel_case(name) not in found:
             raise InvalidRequest(f"{before}{name} is missing", field=before + name)
     return found
+
+
+def _unknown(name: str, form: Form, before: str, of: str) -> InvalidRequest:
+    """Return the refusal of an argument; one that has its name on the wire is told the one that it has here."""
+    meant = snake_case(name)
+    advice = f"send it as {before}{meant}" if meant in form.fields else f"{of} takes {', '.join(form.fields)}"
+    return InvalidRequest(f"unknown argument {before}{name[:64]!r}: {advice}", field=f"{before}{name[:64]}")
 
 
 def _value(value: Any, form: Form, field: str) -> Any:
@@ -77,6 +85,9 @@ def _value(value: Any, form: Form, field: str) -> Any:
 
 def _from_text(text: str, form: Form, field: str) -> Any:
     """Return what a text stands for in a field of this form; the text itself where it may be one."""
+    choices = form.told.get("enum", ())
+    if text not in choices and camel_case(text) in choices:  # the name of a field
+        return camel_case(text)
     if form.kinds == {"string"} or (form.is_moment and not _MILLISECONDS.fullmatch(text.strip())):
         return text
     for kind, read in _READERS:

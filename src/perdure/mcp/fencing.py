@@ -35,11 +35,16 @@ def fenced(told: Iterable[Any], nonce: str) -> str:
 
 
 def line_of(value: Any) -> str:
-    """Return a value of the contract as one line of JSON, moments as ISO 8601 text, without what is not there."""
+    """Return a value of the contract as one line of JSON, moments as ISO 8601 text, without what is not there, but
+    with what says that nothing was found."""
     plain = json.dumps(_spare(value), ensure_ascii=False, separators=(",", ":"))
     for sign in "<>&":
         plain = plain.replace(sign, f"\\u{ord(sign):04x}")
     return escaped_in_json(plain)
+
+
+# That nothing was found or done is an answer, and told.
+_ANSWERS = frozenset(("results", "history", "items", "documents", "fact", "document", "forgotten", "facts"))
 
 
 def _spare(value: Any) -> Any:
@@ -53,6 +58,8 @@ def _spare(value: Any) -> Any:
 
 
 def _is_spared(name: str, item: Any) -> bool:
+    if name in _ANSWERS:
+        return False
     return item is None or (isinstance(item, list | dict) and not item) or item == _USUAL.get(name)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import Any
 
 from perdure.contract.naming import snake_case
@@ -17,7 +18,7 @@ class Form:
     """The kinds of JSON that a value may be of, by their names in JSON Schema.
 
     `items` is the form of a list's members. `fields` are those of an object of the contract, by their names in
-    snake_case, and `wire` their names in camelCase; an object without them is the caller's own.
+    snake_case; an object without them is the caller's own.
     """
 
     kinds: frozenset[str]
@@ -32,25 +33,50 @@ class Form:
 
 
 def form_of(schema: Schema, definitions: Mapping[str, Schema] | None = None) -> Form:
-    """Return the form of a schema of the contract; null counts as absence, so it is none of the kinds."""
+    """Return the form of a schema of the contract; null counts as absence, so it is none of the kinds.
+
+    Of several kinds of object it takes the fields of each, and requires what all of them do.
+    """
     known = schema.get("$defs", {}) if definitions is None else definitions
-    kinds: set[str] = set()
-    items: Form | None = None
-    fields: dict[str, Form] = {}
-    required: set[str] = set()
-    told: Schema = {}
-    for one in _alternatives(schema, known):
-        kind = one.get("type")
-        if kind is None or kind == "null":
-            continue
-        kinds.add(kind)
-        told |= {name: one[name] for name in _KEPT if name in one}
-        if kind == "array" and "items" in one:
-            items = form_of(one["items"], known)
-        if kind == "object" and "properties" in one:
-            fields |= {snake_case(name): form_of(told, known) for name, told in one["properties"].items()}
-            required |= {snake_case(name) for name in one.get("required", ())}
-    return Form(frozenset(kinds), items, fields, frozenset(required), told)
+    forms = [_form_of_one(one, known) for one in _alternatives(schema, known)]
+    return reduce(_either, [form for form in forms if form.kinds], Form(frozenset()))
+
+
+def _form_of_one(schema: Schema, known: Mapping[str, Schema]) -> Form:
+    kinds = _kinds(schema)
+    items = form_of(schema["items"], known) if "array" in kinds and "items" in schema else None
+    inner = schema.get("properties", {}) if "object" in kinds else {}
+    fields = {snake_case(name): form_of(told, known) for name, told in inner.items()}
+    required = frozenset(snake_case(name) for name in schema.get("required", ()) if inner)
+    return Form(kinds, items, fields, required, {name: schema[name] for name in _KEPT if name in schema})
+
+
+def _kinds(schema: Schema) -> frozenset[str]:
+    """Return the kinds that a schema without alternatives tells; the tag of a union has its values only."""
+    if "type" in schema:
+        return frozenset({schema["type"]} - {"null"})
+    are_texts = "enum" in schema and all(isinstance(value, str) for value in schema["enum"])
+    return frozenset({"string"} if are_texts else ())
+
+
+def _either(one: Form, other: Form) -> Form:
+    """Return the form of what is of either form."""
+    if not one.kinds:
+        return other
+    items = [form for form in (one.items, other.items) if form is not None]
+    shared = {
+        name: _either(one.fields[name], form) for name, form in other.fields.items() if name in one.fields
+    }
+    told = {**one.told, **other.told}
+    if "enum" in one.told and "enum" in other.told:
+        told["enum"] = list(dict.fromkeys((*one.told["enum"], *other.told["enum"])))
+    return Form(
+        one.kinds | other.kinds,
+        reduce(_either, items) if items else None,
+        {**one.fields, **other.fields, **shared},
+        one.required & other.required if one.fields and other.fields else one.required | other.required,
+        told,
+    )
 
 
 def told_schema(form: Form, hint: str | None = None) -> Schema:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from perdure.base.canonical import strict_json_bytes
+from perdure.base.text import shown_kind
 from perdure.contract.limits import BODY_BYTES_MAX
 from perdure.errors import InvalidJson, InvalidRequest, PerdureError, TooLarge
 from perdure.mcp.service import failure
@@ -52,7 +53,7 @@ def judged(line: bytes) -> JsonObject | Refused:
         return _undecoded(line, found)
     if is_request(message) or _is_reply(message):
         taken: JsonObject = message
-        return taken
+        return _fault_of_arguments(taken) or taken
     if isinstance(message, list):
         return refused(
             None, INVALID_REQUEST, InvalidRequest("a line must be one message, not a batch of them")
@@ -63,6 +64,17 @@ def judged(line: bytes) -> JsonObject | Refused:
     return refused(
         id_, INVALID_REQUEST, InvalidRequest("a message must be a request or a notification of JSON-RPC 2.0")
     )
+
+
+def _fault_of_arguments(message: JsonObject) -> Refused | None:
+    """Return the answer to a call of a tool whose arguments are no object."""
+    if "id" not in message or message.get("method") != CALLS:
+        return None
+    told = (message.get("params") or {}).get("arguments")
+    if told is None or isinstance(told, dict):
+        return None
+    fault = InvalidRequest(f"arguments must be an object, got {shown_kind(told)}", field="arguments")
+    return Refused({"jsonrpc": "2.0", "id": message["id"], "result": failure(fault, {})})
 
 
 def is_request(message: object) -> bool:
@@ -101,7 +113,7 @@ def _undecoded(line: bytes, error: PerdureError) -> Refused:
     if is_request(closer) and closer["method"] == CALLS and "arguments" in (closer["params"] or {}):
         _, _, fault = error.message.partition(" ")
         told = InvalidRequest(f"one of the arguments {fault}", field="arguments")
-        return Refused({"jsonrpc": "2.0", "id": id_, "result": failure(told)})
+        return Refused({"jsonrpc": "2.0", "id": id_, "result": failure(told, {})})
     return refused(id_, INVALID_PARAMS, error)
 
 

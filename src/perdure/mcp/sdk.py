@@ -74,6 +74,38 @@ def make_server(service: Service, caller_of: CallerOf, run: Run = in_thread) -> 
     return server
 
 
+class _Early:
+    """What clients asked before the session had begun: the SDK refuses it, and does not say why."""
+
+    def __init__(self) -> None:
+        self._has_begun = False
+        self._ids: set[int | str] = set()
+
+    def read(self, message: JsonObject) -> None:
+        """Note what the client sent."""
+        method = message.get("method")
+        if method == "notifications/initialized":
+            self._has_begun = True
+        elif not self._has_begun and "id" in message and method not in (None, "initialize", "ping"):
+            self._ids.add(message["id"])
+
+    def told(self, line: str) -> str:
+        """Return a line to the client, with the reason in the place of a refusal that has none."""
+        if not self._ids:
+            return line
+        reply = json.loads(line)
+        if reply.get("id") not in self._ids or "method" in reply:
+            return line
+        self._ids.discard(reply["id"])
+        fault = reply.get("error", {})
+        if fault.get("code") != INVALID_PARAMS or fault.get("data"):
+            return line
+        error = InvalidRequest(
+            "the session has not begun: send initialize first, then notifications/initialized"
+        )
+        return encoded(refused(reply["id"], INVALID_PARAMS, error).reply)
+
+
 async def serve_messages(
     server: Any, messages: AsyncIterable[JsonObject], write: Callable[[str], Awaitable[None]]
 ) -> None:
@@ -88,13 +120,14 @@ async def serve_messages(
     """
     into, read = anyio.create_memory_object_stream[Any](0)
     sent, out = anyio.create_memory_object_stream[Any](0)
+    early = _Early()
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(_pass_on, messages, into, write)
-        tasks.start_soon(_pass_out, out, write)
+        tasks.start_soon(_pass_on, messages, into, write, early)
+        tasks.start_soon(_pass_out, out, write, early)
         await server.run(read, sent, server.create_initialization_options())
 
 
-async def _pass_on(messages: Any, into: Any, write: Callable[[str], Awaitable[None]]) -> None:
+async def _pass_on(messages: Any, into: Any, write: Callable[[str], Awaitable[None]], early: _Early) -> None:
     from mcp.shared.message import SessionMessage  # noqa: PLC0415 - only this transport needs it
 
     with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):  # the server has ended
@@ -107,10 +140,11 @@ async def _pass_on(messages: Any, into: Any, write: Callable[[str], Awaitable[No
                         error = InvalidRequest("the message is none of the Model Context Protocol")
                         await write(encoded(refused(message["id"], INVALID_REQUEST, error).reply))
                     continue
+                early.read(message)
                 await into.send(SessionMessage(typed))
 
 
-async def _pass_out(out: Any, write: Callable[[str], Awaitable[None]]) -> None:
+async def _pass_out(out: Any, write: Callable[[str], Awaitable[None]], early: _Early) -> None:
     left_out = (
         {"exclude_unset": True} if _IS_V2 else {"exclude_none": True}
     )  # as the SDK's own transport does
@@ -121,7 +155,7 @@ async def _pass_out(out: Any, write: Callable[[str], Awaitable[None]]) -> None:
             except ValueError as error:  # what cannot be written must not end the server
                 failed = internal("writing a reply", error)
                 line = encoded(refused(getattr(sent.message, "id", None), INTERNAL_ERROR, failed).reply)
-            await write(line)
+            await write(early.told(line))
 
 
 def _typed(message: JsonObject) -> Any:

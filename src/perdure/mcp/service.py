@@ -14,7 +14,7 @@ from perdure.contract import limits
 from perdure.contract.capabilities import CONTRACT_VERSION, PROFILE
 from perdure.contract.operations import Role
 from perdure.dispatch import Caller
-from perdure.errors import Internal, NotFound, PerdureError
+from perdure.errors import Internal, InvalidRequest, NotFound, PerdureError
 from perdure.mcp import connectors, previews, resources
 from perdure.mcp.arguments import form_for, input_schema, output_schema
 from perdure.mcp.catalogue import Profile, Tool, offered
@@ -56,9 +56,11 @@ class Service:
         tool = self._offered(caller).get(name)
         if tool is None:
             raise NotFound(f"there is no tool {name[:64]!r} here", field="name")
-        told: Mapping[str, Any] = {}
         try:
             told = coerced(arguments, form_for(tool, self.settings.profile), of=tool.name)
+        except InvalidRequest as error:
+            return failure(error, None)
+        try:
             reply = self._reply(tool, told, caller)
             return _result(_text_of(tool, reply), reply)
         except PerdureError as error:
@@ -119,13 +121,18 @@ class Service:
             return caller.call("list", {"limit": 1, **asked})["total"]
 
         space, most = caller.namespace, caller.limits
+        offers = self._offered(caller)
+        can = caller.call("capabilities", {})
+        # What no tool does, or none that is offered, is withheld here whatever the engine can do.
+        reached = {tool.operation for tool in offers.values()}
+        can["operations"] = [name for name in can["operations"] if name in reached]
         return {
             "space": {"principal": space.principal, "scope": space.scope},
             "facts": total(),
             "current": total(status="current"),
-            "capabilities": caller.call("capabilities", {}),
+            "capabilities": can,
             "server": {
-                "tools": list(self._offered(caller)),
+                "tools": list(offers),
                 "limits": {
                     "k": most.k_max,
                     "queryBytes": most.query_bytes_max,
@@ -139,6 +146,7 @@ _ACTS: Mapping[str, Callable[[Caller, Mapping[str, Any]], JsonObject]] = {
     "forget": previews.forget,
     "apply_forgetting": previews.apply_forgetting,
     "consolidate": previews.consolidate,
+    "forget_conversation": previews.forget_conversation,
     "search": connectors.search,
     "fetch": connectors.fetch,
 }
@@ -178,9 +186,9 @@ def _lines(reply: JsonObject) -> Iterator[Any]:
         yield rest
 
 
-def failure(error: PerdureError, told: Mapping[str, Any] | None = None) -> JsonObject:
+def failure(error: PerdureError, told: Mapping[str, Any] | None) -> JsonObject:
     """Return the result of a tool that failed, as a plain object of the protocol; `told` as in `told_error`."""
-    plain = told_error(error, told or {})
+    plain = told_error(error, told)
     message, details = plain["error"]["message"], plain["error"].get("details")
     text = f"{error.code}: {message}" + (f"\n{line_of(details)}" if details else "")
     return {**_result(text, plain), "isError": True}
