@@ -22,7 +22,7 @@ from typing import Any
 from bench.machine import describe
 from bench.report import Report
 
-NAMES = ("analysis", "records", "configuration", "json", "lines", "filters")
+NAMES = ("analysis", "records", "governed", "configuration", "json", "lines", "filters")
 DONE = re.compile(r"Done (\d+) runs in (\d+) second")
 
 

@@ -15,7 +15,7 @@ from perdure.importers.entries import Bad
 from perdure.importers.jsonlines import fact_of, read_lines
 from perdure.lexical.languages import PROFILES
 from perdure.lexical.profile import get_profile, is_blank
-from perdure.log.records import decode, encode
+from perdure.log.records import VERSION, decode, encode
 from perdure.memory.config import MemoryConfig
 
 KEYS = (
@@ -26,6 +26,10 @@ KEYS = (
 SCALARS: tuple[Any, ...] = (
     None, True, False, 0, 1, -1, 2**53, 1.5, 1e300, "", "a", "semantic", "1970-01-01", "\ud800", "\0",
 )  # fmt: skip
+GOVERNED_TAGS = (
+    7,
+    *range(15, 23),
+)  # of removals; of nodes, change sets, accesses, conversations, turns and on
 ROW = {"a": [{"b": 1}, "x"], "b": {"a": None, "a.b": True}, "a.b": 1.5, "": "a"}
 ROW_FIELDS = {"@tags": ["a", "b"], "@kind": "semantic", "@importance": 0.5, "@eventTime": 5}
 
@@ -43,6 +47,14 @@ def records(data: bytes) -> None:
     with suppress(PerdureError):
         record = decode(data)
         assert decode(encode(record)) == record or record != record  # NaN
+
+
+def governed(data: bytes) -> None:
+    """As `records`, for those of nodes, conversations and erasures: the first byte chooses which."""
+    tag = GOVERNED_TAGS[data[0] % len(GOVERNED_TAGS)] if data else GOVERNED_TAGS[0]
+    # An array of up to 65,535 fields, the first of which is the number of the type.
+    size = data[1] if len(data) > 1 else 0
+    records(bytes((VERSION, 0xDC, 0, size, tag)) + data[2:])
 
 
 def configuration(data: bytes) -> None:
@@ -92,6 +104,7 @@ def _value(data: Iterator[int], depth: int) -> Any:
 TARGETS: dict[str, Callable[[bytes], None]] = {
     "analysis": analysis,
     "records": records,
+    "governed": governed,
     "configuration": configuration,
     "json": json,
     "lines": lines,

@@ -6,8 +6,10 @@
 
 Two stores with one secret and one clock live through the same random history; the first is told secrets as well,
 at random places, and forgets them. Every other text has a vector that its caller gave, and half of the histories have
-an embedder, are embedded later and anew. Every fourth pair are journals. Every answer of both is compared: at once, after both are purged, and after both
-are opened again; then every byte of their files but the number of the generation. tests/erasure/pairs.py says which
+an embedder, are embedded later and anew. Every fourth pair are journals, and every other one are told change sets,
+accesses, conversations, turns of sessions and what an extractor proposes of them too. Every answer of both is compared: at once, after both are purged, and after both
+are opened again; then every byte of their files but the number of the generation. No file of the first, its audit's
+neither, may hold the word that is in every secret. tests/erasure/pairs.py says which
 histories there are and what is asked. Ends with 1 where anything differs. Needs the packages of the extra `test`.
 """
 
@@ -28,7 +30,7 @@ from bench.recall import Report
 
 TESTS = Path(__file__).resolve().parents[1] / "tests"
 SHOWN_MAX = 20
-STAGES = ("at once", "after a purge", "after opening again", "bytes of files")
+STAGES = ("at once", "after a purge", "after opening again", "bytes of files", "the word of the secrets")
 
 
 def main() -> int:
@@ -61,11 +63,17 @@ def main() -> int:
 
 def _compare(seed: int, folder: Path, counts: Counter[str]) -> list[str]:
     """Run one pair of stores; return what differs."""
-    from erasure.pairs import Pair, a_history  # noqa: PLC0415 - the tests' folder was put on the path just now
+    from erasure.pairs import (  # noqa: PLC0415 - the tests' folder was put on the path just now
+        Pair,
+        a_governed_history,
+        a_history,
+    )
 
     backend = "sqlite" if seed % 4 else "journal"
-    pair = Pair(folder / "first", folder / "second", a_history(Random(seed)), backend)
+    chosen = a_governed_history if seed % 8 >= 4 else a_history  # so that both are journals as well
+    pair = Pair(folder / "first", folder / "second", chosen(Random(seed)), backend)
     counts[backend] += 1
+    counts["governed"] += pair.is_governed
     found = [f"{STAGES[0]}: {name}" for name in pair.differences(purged=False)]
     counts["told apart"] += _unlike_before_a_purge(pair)
     pair.purge()
@@ -75,6 +83,7 @@ def _compare(seed: int, folder: Path, counts: Counter[str]) -> list[str]:
     pair.close()
     before = pair.files, pair.bytes
     found += [f"{STAGES[3]}: {name}" for name in pair.differing_files()]
+    found += [f"{STAGES[4]}: {name}" for name in pair.traces()]
     counts["files"] += pair.files - before[0]
     counts["bytes"] += pair.bytes - before[1]
     counts["answers"] += pair.compared
@@ -95,6 +104,7 @@ def _unlike_before_a_purge(pair: Any) -> bool:
 def _tell(report: Report, histories: int, counts: Counter[str], found: list[str], seconds: float) -> None:
     report.say(f"\n| what | count |\n| --- | --- |\n| pairs of stores | {histories:,} |")
     report.say(f"| of these journals | {counts['journal']:,} |")
+    report.say(f"| of these with nodes, conversations and sessions too | {counts['governed']:,} |")
     report.say(f"| calls that both stores took | {counts['calls']:,} |")
     report.say(f"| calls with secrets that the first took as well | {counts['secret calls']:,} |")
     report.say(f"| pairs whose files differed before the purge, as they should | {counts['told apart']:,} |")
@@ -108,9 +118,9 @@ def _tell(report: Report, histories: int, counts: Counter[str], found: list[str]
         report.say(f"\n- {line}")
     report.say(f"\nIt took {seconds:.0f} s.")
     report.say(
-        "\nNot compared, since it may differ: the number of the generation, `store.lock`, `writer.lock`, caches, `journal.current`. Not in "
+        "\nNot compared, since it may differ: the audit, which keeps that something was erased, the number of the generation, `store.lock`, `writer.lock`, caches, `journal.current`. Not in "
         "the histories: blocks that outlive what they name, facts whose links, versions or positions were decided by a "
-        "secret, vectors of different lengths, and the order in which memories came into being."
+        "secret, vectors of different lengths, change sets that quote what is forgotten, and the order in which memories came into being."
     )
 
 
