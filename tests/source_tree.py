@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -24,9 +25,10 @@ def line_count(path: Path) -> int:
     return len(path.read_text(encoding="utf-8").splitlines())
 
 
-def functions(path: Path) -> Iterator[tuple[str, Function]]:
-    """Yield every function of a module with its dotted name, methods and nested ones included."""
-    yield from _functions(ast.parse(path.read_text(encoding="utf-8")), "")
+@cache
+def functions(path: Path) -> tuple[tuple[str, Function], ...]:
+    """Return every function of a module with its dotted name, methods and nested ones included."""
+    return tuple(_functions(ast.parse(path.read_text(encoding="utf-8")), ""))
 
 
 def _functions(node: ast.AST, prefix: str) -> Iterator[tuple[str, Function]]:

@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from contract.stores import caller_of, open_store
+from contract.stores import MORNING, caller_of, changes, drafted, evidence, open_store, step
+from perdure.contract.operations import OPERATIONS
 from perdure.contract.wire import error_object
 from perdure.errors import PerdureError
 
@@ -94,6 +95,9 @@ WELL_FORMED: list[tuple[str, Request]] = [
     ("forget", {"scope": {"kind": "containing", "containing": "PARIS"}, "dryRun": True}),
     ("forget", {"scope": {"kind": "kind", "factKind": "semantic"}, "dryRun": True}),
     ("forget", {"scope": {"kind": "filter", "filter": {"cups": {"$gte": 3}}}, "dryRun": True}),
+    ("forget", {"scope": {"kind": "session", "session": "monday"}, "dryRun": True}),
+    ("forget", {"scope": {"kind": "session", "session": "monday"}}),
+    ("forget", {"scope": {"kind": "session", "session": "nobody"}}),
     ("forget", {"scope": {"kind": "all"}, "dryRun": True}),
     ("restore", {"ids": ["secret", "nobody"]}),
     ("unblock", {"ids": ["gone"], "texts": ["Ann said something to forget"]}),
@@ -116,6 +120,99 @@ WELL_FORMED: list[tuple[str, Request]] = [
     ("searchDocuments", {"query": "kettle", "k": 1}),
     ("searchDocuments", {"query": "Ann", "filter": {"team": "a"}}),
     ("listDocuments", {"limit": 2}),
+    ("events", {"limit": 3}),
+    ("events", {"type": "superseded"}),
+    ("events", {"id": "paris"}),
+    ("events", {"id": "waits"}),
+    ("events", {"id": "nobody"}),
+    ("storeEvents", {"limit": 3}),
+    ("storeEvents", {"type": "revised", "since": "2026-03-01T12:05:00Z"}),
+    ("storeEvents", {"id": "paris"}),
+    ("storeEvents", {"id": "nobody"}),
+    ("events", {"since": "2026-03-01T12:05:00Z", "until": "2026-03-01T12:07:00Z"}),
+    ("explain", {"query": "vault", "id": "perdure:node/opens-nine@3"}),
+    changes("new", drafted("new", "The vault has two guards", labels={"a": "b"}, importance=0.25)),
+    changes("new", drafted("new", "The vault has a guard", status="active", evidence=[evidence("seen")])),
+    changes("new", drafted("waits", "The vault closes at one")),
+    changes("new", drafted("lonely", "The vault", evidence=[])),
+    changes("new", drafted("decided", "The vault", status="active")),
+    changes("new", drafted("joined", "The vault", relations=[{"kind": "related_to", "target": "waits"}])),
+    changes("new", drafted("joined", "The vault", relations=[{"kind": "related_to", "target": "nobody"}])),
+    changes("new", drafted("quoted", "The vault", evidence=[
+        evidence("perdure:turn/monday/1/t2", "session_turn", quote="closes at noon")])),
+    changes("new", drafted("quoted", "The vault", evidence=[
+        evidence("perdure:turn/monday/1/t2", "session_turn", quote="never closes")])),
+    changes("first", drafted("new", "another set under a key that is used")),
+    changes("new", step("activate", "waits", 1, actor="grace", reason="looked")),
+    changes("new", step("activate", "waits", 7)),
+    changes("new", step("activate", "waits", 1, evidence=[])),
+    changes("new", step("activate", "dropped", 2)),
+    changes("new", step("activate", "gone-node", 1)),
+    changes("new", step("corroborate", "opens-nine", 3)),
+    changes("new", step("revise", "opens-nine", 3, content="The vault opens at 9", mode="refinement")),
+    changes("new", step("revise", "opens-nine", 3, content="The vault opens at eight", mode="correction",
+                        confidence=1, importance=0.75)),
+    changes("new", step("relabel", "waits", 1, labels={"site": "south"}, clear=["validFrom"])),
+    changes("new", step("relabel", "waits", 1, subject="vault/closing", validTo=1900000000000, evidence=None)),
+    changes("new", step("remove_relation", "opens-nine", 3, relation={"kind": "related_to", "target": "waits"})),
+    changes("new", step("set_status", "opens-nine", 3, status="tombstoned")),
+    changes("new", step("set_status", "opens-nine", 3, status="candidate")),
+    changes("new", step("resolve", "clash", 4)),
+    changes("new", drafted("joined", "The vault", relations=[{"kind": "related_to", "target": "waits"}]),
+            step("add_relation", "waits", 1, relation={"kind": "related_to", "target": "joined"})),
+    ("node", {"id": "opens-nine"}),
+    ("node", {"id": "opens-nine", "revision": 1}),
+    ("node", {"id": "opens-nine", "revision": 9}),
+    ("node", {"id": "gone-node"}),
+    ("revisions", {"id": "opens-ten", "limit": 2}),
+    ("revisions", {"id": "nobody"}),
+    ("queryNodes", {}),
+    ("queryNodes", {"text": "vault opens", "statuses": ["active", "superseded", "candidate"]}),
+    ("queryNodes", {"statuses": ["candidate"], "kinds": ["procedural"], "labels": {"site": None}}),
+    ("queryNodes", {"statuses": ["superseded"], "labels": {"site": ["north", "south"]}, "limit": 1}),
+    ("queryNodes", {"subject": "vault/opening", "evidenceUri": "perdure:turn/monday/1/t0",
+                    "createdAfter": MORNING, "updatedBefore": "2027-01-01"}),
+    ("snapshot", {}),
+    ("snapshot", {"statuses": ["tombstoned", "active"], "maxNodes": 2}),
+    ("snapshot", {"statuses": ["active", "candidate", "superseded"], "maxNodes": 1}),
+    ("nodeChanges", {"limit": 2}),
+    ("nodeChanges", {"since": {"sequence": 1, "historyId": "a" * 64, "headDigest": "b" * 64,
+                               "profile": "perdure.space-change-token.v1"}}),
+    ("changeToken", {}),
+    ("recordAdmission", {"id": "a2", "nodeId": "opens-nine", "nodeRevision": 3, "occurredAt": MORNING}),
+    ("recordAdmission", {"id": "a1", "nodeId": "opens-nine", "nodeRevision": 3, "occurredAt": MORNING}),
+    ("recordAdmission", {"id": "a2", "nodeId": "opens-ten", "nodeRevision": 2, "occurredAt": MORNING}),
+    ("recordNodeUse", {"id": "u2", "nodeId": "opens-nine", "nodeRevision": 2, "occurredAt": MORNING,
+                       "contextId": "p1", "actor": "agent"}),
+    ("recordNodeUse", {"id": "u2", "nodeId": "nobody", "nodeRevision": 1, "occurredAt": MORNING}),
+    ("accessEvents", {"id": "opens-nine"}),
+    ("accessEvents", {"id": "opens-ten", "kind": "admission"}),
+    ("usageSummary", {"id": "opens-nine"}),
+    ("usageSummary", {"id": "nobody"}),
+    ("reviewQueue", {}),
+    ("reviewQueue", {"limit": 1}),
+    ("forgetNodes", {"ids": ["opens-nine", "nobody"]}),
+    ("forgetNodes", {"ids": ["waits"], "dryRun": True}),
+    ("rememberConversation", {"sessionId": "tuesday", "version": "1", "turns": [
+        {"sourceId": "t0", "role": "user", "text": "今日はカフェで会議 ☕", "observationTime": 0}]}),
+    ("rememberConversation", {"sessionId": "monday", "version": "1", "turns": [
+        {"sourceId": "t0", "role": "user", "text": "Something else", "observationTime": 0}]}),
+    ("recallConversation", {"query": "when does the vault open"}),
+    ("recallConversation", {"query": "vault", "roles": ["user"], "k": 1, "maxSources": 1}),
+    ("recallConversation", {"query": "how many times", "subqueries": ["nine", "noon"], "subqueryWeight": 0.5,
+                            "candidateLimit": 20, "maxBytes": 400, "expand": {"maxRounds": 2}}),
+    ("expandConversation", {"context": {"query": "how many", "sources": [], "anchors": [], "dropped": []}}),
+    ("expandConversation", {"limits": {"maxSources": 4, "aggregationOnly": False}, "context": {
+        "query": "vault", "anchors": [{"source": "perdure:turn/monday/1/t1", "score": 0.5}], "dropped": [],
+        "verified": True, "unresolved": [], "byteCount": 170, "timeRanges": [[0, None]],
+        "sources": [{"uri": "perdure:turn/monday/1/t1", "sessionId": "monday", "version": "1", "position": 1,
+                     "sourceId": "t1", "role": "assistant", "text": "", "observationTime": MORNING}]}}),
+    ("conversation", {"sessionId": "monday", "version": "1"}),
+    ("conversation", {"sessionId": "nobody", "version": "1"}),
+    ("conversations", {}),
+    ("conversations", {"sessionId": "nobody"}),
+    ("forgetConversation", {"sessionId": "monday", "includeDerived": True}),
+    ("forgetConversation", {"sessionId": "monday", "version": "1", "sourceId": "t0", "dryRun": True}),
     ("spaces", {}),
     ("erase", {"principal": "bob", "dryRun": True}),
     ("erase", {"principal": "nobody", "dryRun": True}),
@@ -127,7 +224,7 @@ MALFORMED: list[tuple[str, Request]] = [
     ("recall", {"query": None}),
     *(("recall", {"query": query}) for query in ("", "   ", "\n\t", "\u200b")),
     ("recall", {"query": 5}),
-    *(("recall", {"query": "Ann", "k": k}) for k in (0, -1, 101, 10**9, 10**30, 2.5, 5.0, True, "5", [])),
+    *(("recall", {"query": "Ann", "k": k}) for k in (0, -1, 101, 10**9, 10**30, 2.5, True, "5", [])),
     *(("list", {"limit": limit}) for limit in (0, -1, 10**9, 2.5, True, "5")),
     *(("changes", {"limit": limit}) for limit in (0, -1, 10**9, 2.5, True, "5")),
     *(("listDocuments", {"limit": limit}) for limit in (0, 2.5, "5")),
@@ -201,7 +298,8 @@ MALFORMED: list[tuple[str, Request]] = [
     *(("forget", {"scope": scope}) for scope in (
         None, {}, [], "all", {"kind": "everything"}, {"kind": 5}, {"kind": "ids"}, {"kind": "ids", "ids": "paris"},
         {"kind": "ids", "ids": [""]}, {"kind": "subject", "subject": ""}, {"kind": "containing", "containing": " "},
-        {"kind": "matching", "metadata": {}}, {"kind": "filter", "filter": {}}, {"kind": "all", "all": True},
+        {"kind": "matching", "metadata": {}}, {"kind": "filter", "filter": {}}, {"kind": "session"},
+        {"kind": "session", "session": 5}, {"kind": "session", "session": ""}, {"kind": "all", "all": True},
         {"kind": "tag", "tag": "home", "subject": "x"}, {"ids": ["paris"]})),
     ("forget", {}),
     ("forget", {"scope": {"kind": "all"}, "dryRun": "false"}),
@@ -232,6 +330,63 @@ MALFORMED: list[tuple[str, Request]] = [
     ("reindex", {"profile": "klingon.v1"}),
     ("embedMissing", {}),
     ("embedMissing", {"limit": 0}),
+    *((op, {name: value}) for op in ("events", "storeEvents") for name, value in (
+        ("type", "dreamt"), ("type", 5), ("id", ""), ("since", "banana"), ("limit", 0), ("cursor", "x"))),
+    ("applyChanges", {}),
+    ("applyChanges", {"idempotencyKey": "k", "occurredAt": "banana", "operations": []}),
+    changes("k"),
+    changes("k", {"operation": "dream"}),
+    changes("k", {"operation": "create"}),
+    changes("k", {"operation": "create", "draft": {"id": "x"}}),
+    changes("k", {"nodeId": "x"}),
+    changes("k", step("activate", "waits", 1, bogus=1)),
+    changes("k", *[step("activate", "waits", 1)] * 129),
+    *(changes("k", step("activate", "waits", 1, **{name: value})) for name, value in (
+        ("expectedRevision", 0), ("expectedRevision", "1"), ("nodeId", ""), ("evidence", "x"),
+        ("evidence", [evidence("x")] * 65), ("evidence", [evidence("x", "rumour")]),
+        ("evidence", [evidence("")]), ("evidence", [evidence("x", start=3)]), ("evidence", [{"uri": "x"}]),
+        ("actor", 5), ("reason", "r" * 4_097))),
+    *(changes("k", drafted("x", "The vault", **{name: value})) for name, value in (
+        ("kind", "dream"), ("status", "superseded"), ("status", "gone"), ("content", " "), ("confidence", 2),
+        ("importance", "high"), ("labels", {"a": 1}), ("labels", {"": "b"}), ("subject", ""),
+        ("validFrom", "banana"), ("relations", [{"kind": "likes", "target": "waits"}]),
+        ("createdAt", "2027-01-01"))),
+    changes("k", step("revise", "opens-nine", 3, content="", mode="refinement")),
+    changes("k", step("revise", "opens-nine", 3, content="x", mode="guess")),
+    changes("k", step("relabel", "waits", 1)),
+    changes("k", step("relabel", "waits", 1, clear=["content"])),
+    changes("k", step("relabel", "waits", 1, clear=["subject"], subject="x")),
+    changes("k", step("set_status", "waits", 1, status="gone")),
+    *(("node", request) for request in ({}, {"id": ""}, {"id": "waits", "revision": 0}, {"id": "waits", "asOf": 0})),
+    *(("queryNodes", {name: value}) for name, value in (
+        ("text", " "), ("statuses", []), ("statuses", ["gone"]), ("kinds", "semantic"), ("labels", []),
+        ("labels", {"a": 5}), ("updatedAfter", "banana"), ("limit", 101), ("limit", "5"), ("cursor", "x"))),
+    *(("snapshot", {name: value}) for name, value in (("statuses", []), ("maxNodes", 0), ("maxBytes", 2**40))),
+    *(("nodeChanges", request) for request in ({"since": "x"}, {"since": {"sequence": 1}}, {"limit": 1_001})),
+    ("recordAdmission", {"id": "a"}),
+    ("recordNodeUse", {"id": "a", "nodeId": "waits", "nodeRevision": 0, "occurredAt": MORNING}),
+    ("accessEvents", {"id": "waits", "kind": "glance"}),
+    ("reviewQueue", {"limit": 0}),
+    ("forgetNodes", {}),
+    ("forgetNodes", {"ids": "waits"}),
+    ("forgetNodes", {"ids": ["waits"] * 1_001}),
+    ("rememberConversation", {"sessionId": "s", "version": "1", "turns": []}),
+    *(("rememberConversation", {"sessionId": "s", "version": "1", "turns": [
+        {"sourceId": "t", "role": "user", "text": "x", "observationTime": 0, **wrong}]}) for wrong in (
+        {"role": "system"}, {"text": " "}, {"text": 5}, {"sourceId": ""}, {"observationTime": "banana"}, {"name": "x"})),
+    *(("recallConversation", {"query": "vault", name: value}) for name, value in (
+        ("query", " "), ("k", 0), ("k", 101), ("roles", []), ("roles", ["system"]), ("maxSources", 0),
+        ("maxBytes", "x"), ("subqueryWeight", 2), ("expand", {"maxRounds": 0}), ("expand", {"bogus": 1}))),
+    ("expandConversation", {"context": {"query": "vault"}}),
+    ("expandConversation", {"context": {"query": "how many", "anchors": [], "dropped": [], "sources": [
+        {"uri": "perdure:turn/nobody/1/t1", "sessionId": "nobody", "version": "1", "position": 1, "sourceId": "t1",
+         "role": "user", "text": "", "observationTime": 0}]}}),
+    ("expandConversation", {"context": {"query": "vault", "sources": [], "anchors": [], "dropped": [],
+                                        "timeRanges": [[1]]}}),
+    ("conversation", {"sessionId": "monday"}),
+    ("conversations", {"limit": 0}),
+    ("forgetConversation", {}),
+    ("forgetConversation", {"sessionId": ""}),
 ]  # fmt: skip
 
 
@@ -250,6 +405,11 @@ def ask(store: str, op: str, request: Request) -> Request:
             return caller_of(opened).call(op, request)
         except PerdureError as error:
             return error_object(error)
+
+
+def changes_nothing(case: Request) -> bool:
+    """Whether a fixture can be asked of a store that others are asked of too."""
+    return "error" in case["reply"] or OPERATIONS[case["op"]].role == "read"
 
 
 def written() -> list[Request]:

@@ -19,7 +19,7 @@ from perdure.errors import BY_CODE, PerdureError
 from perdure.server.app import create_app
 from perdure.server.settings import Settings
 
-from .test_fixtures import asked
+from .test_fixtures import replied
 
 ALL = json.loads(FIXTURES.read_text(encoding="utf-8"))
 HEADERS = {
@@ -38,10 +38,11 @@ LIMITS = {
 def over_http(
     case: dict[str, Any], method: str = "POST", path: str | None = None, **more: Any
 ) -> httpx.Response:
-    """Ask a case's question of a server of its own."""
+    """Ask a case's question of a server of its own if it writes; what reads or is refused shares one."""
     operation = OPERATIONS.get(case["op"])
     group = "memory" if operation is None else operation.group
-    app = create_app(Settings(store=":memory:", auth=False), open_store=lambda _: open_store(case["store"]))
+    own = writes(case)
+    app = new_app(case["store"]) if own else shared_app(case["store"])
 
     async def ask() -> httpx.Response:
         transport = httpx.ASGITransport(app=app)
@@ -54,17 +55,36 @@ def over_http(
     try:
         return asyncio.run(ask())
     finally:
-        app.close()
+        if own:
+            app.close()
 
 
-def embedded(case: dict[str, Any]) -> dict[str, Any]:
-    with open_store(case["store"]) as store:
-        return asked(store, case)
+def new_app(kind: str) -> Any:
+    return create_app(Settings(store=":memory:", auth=False), open_store=lambda _: open_store(kind))
+
+
+SHARED: dict[str, Any] = {}
+
+
+def shared_app(kind: str) -> Any:
+    return SHARED[kind] if kind in SHARED else SHARED.setdefault(kind, new_app(kind))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def closing():
+    """Closes the servers that were shared."""
+    yield
+    while SHARED:
+        SHARED.popitem()[1].close()
+
+
+def writes(case: dict[str, Any]) -> bool:
+    return case["op"] in OPERATIONS and OPERATIONS[case["op"]].role != "read" and "error" not in case["reply"]
 
 
 @pytest.mark.parametrize("case", ALL, ids=[case["name"] for case in ALL])
 def test_the_reply_over_http_is_the_engine_s_byte_for_byte(case):
-    wanted = embedded(case)
+    wanted = replied(case)
     reply = over_http(case)
     if case["op"] not in OPERATIONS:  # an address, not a field, is what is wrong there
         assert (reply.status_code, reply.json()["error"]["code"]) == (404, wanted["error"]["code"])
@@ -97,7 +117,7 @@ def test_put_at_a_document_s_address_is_put_document(case):
     match = {} if version is None else {"if-match": f'"{version}"'} if version else {"if-none-match": "*"}
     path = f"/api/v1/documents/{case['request']['id']}"
     reply = over_http(case, "PUT", path, content=json.dumps(request).encode(), headers=match)
-    assert reply.content == msgspec.json.encode(embedded(case))
+    assert reply.content == msgspec.json.encode(replied(case))
     if reply.is_success:
         assert reply.headers["etag"] == f'"{reply.json()["version"]}"'
 
@@ -105,7 +125,7 @@ def test_put_at_a_document_s_address_is_put_document(case):
 @pytest.mark.parametrize("case", of_documents("getDocument"), ids=lambda case: case["name"])
 def test_get_at_a_document_s_address_is_get_document_and_not_found_where_there_is_none(case):
     reply = over_http(case, "GET", f"/api/v1/documents/{case['request']['id']}", content=b"")
-    wanted = embedded(case)
+    wanted = replied(case)
     if wanted.get("document", wanted) is None:
         assert (reply.status_code, reply.json()["error"]["code"]) == (404, "not_found")
     else:
@@ -118,7 +138,7 @@ def test_delete_at_a_document_s_address_is_delete_document(case):
     match = {"if-match": f'"{request["ifVersion"]}"'} if request.get("ifVersion") else {}
     query = "?purge=true" if request.get("purge") else ""
     reply = over_http(case, "DELETE", f"/api/v1/documents/{request['id']}{query}", content=b"", headers=match)
-    found, wanted = reply.json(), embedded(case)
+    found, wanted = reply.json(), replied(case)
     for told in (found, wanted):
         told.pop("certificate", None)
     assert found == wanted

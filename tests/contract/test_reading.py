@@ -157,3 +157,27 @@ def test_names_of_fields_in_messages_come_back(text):
     wired = on_the_wire(message)
     assert "validFrom and" in wired
     assert "valid_from" in python_names(wired)
+
+
+def test_a_certificate_is_the_same_whether_a_reply_or_a_file_told_it():
+    with open_store("full") as store:
+        given = store.memory(PRINCIPAL, SCOPE).forget(ids=["paris"], purge=True).certificate
+    plain = wire.certificate_object(given)
+    assert reading.read_certificate(sent(plain, replies.CertificateObject)) == given
+    assert reading.read_kept_certificate(msgspec.json.decode(msgspec.json.encode(plain))) == given
+
+
+def test_a_reply_may_tell_more_of_a_certificate_than_is_known_here_and_a_file_may_not():
+    with open_store("full") as store:
+        given = store.memory(PRINCIPAL, SCOPE).forget(ids=["paris"], purge=True).certificate
+    plain = wire.certificate_object(given)
+    for newer in (
+        {"witness": "one more"},
+        {"operation": "shred"},
+        {"steps": [{"name": "shredded", "done": True}]},
+    ):
+        told = reading.read_certificate(sent({**plain, **newer}, replies.CertificateObject))
+        assert told.seal == given.seal
+        assert told.operation == newer.get("operation", given.operation)
+        with pytest.raises(errors.InvalidRequest, match="unknown"):
+            reading.read_kept_certificate({**plain, **newer})

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from perdure import Context, ManualClock, Memory, MemoryConfig, NewFact, errors
 from perdure.contract import wire
 from perdure.contract.naming import camel_case
+from perdure.contract.operations import OPERATIONS
 from perdure.importers.jsonlines import fact_of
 from perdure.model.fact import Fact
 from perdure.model.status import Status
@@ -27,7 +28,7 @@ EXPLANATION = [
     "id", "reason", "retrieved", "rank", "lexicalScore", "semanticScore", "retrievalScore", "weights", "fusion",
     "matchedTerms", "recencyFactor", "historicalFactor", "finalScore", "parts", "status", "asOf", "knownAt",
     "validFrom", "validTo", "withinValidity", "filteredBy", "chain", "source",
-    "uses", "lastUsedAt", "marks", "neighbours", "actor", "period",
+    "uses", "lastUsedAt", "marks", "neighbours", "actor", "period", "node",
 ]  # fmt: skip
 DAY_MS = 1_735_689_600_000
 
@@ -137,7 +138,7 @@ def test_receipts_pages_and_feeds_have_their_keys(memory):
     }  # fmt: skip
     assert list(forgotten["certificate"]) == [
         "version", "operation", "at", "store", "epoch", "spaces", "facts", "records", "ids", "texts", "steps",
-        "pending", "backups", "outside", "seal",
+        "pending", "backups", "outside", "seal", "event",
     ]  # fmt: skip
     assert plain(wire.consolidated_object(memory.consolidate())) == {
         "created": [], "forgotten": [], "dryRun": True, "pending": False,
@@ -157,7 +158,11 @@ def test_a_merge_and_what_was_merged_have_their_keys(memory):
 def test_capabilities_say_what_is_not_there_too(memory):
     told = plain(wire.capabilities_object(memory.capabilities()))
     assert told["contractVersion"] == 1
-    assert told["operations"] == sorted(told["operations"])
+    assert told["operations"] == sorted(OPERATIONS)
+    assert {"remember", "putDocument", "applyChanges", "recallConversation", "export"} <= set(
+        told["operations"]
+    )
+    assert told["features"]["documents"] is True
     assert told["features"]["embeddingDimension"] is None
     assert told["features"]["asOf"] is True
 

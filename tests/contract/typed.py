@@ -19,6 +19,19 @@ WITHOUT_OPTION = {
     ("consolidate", "dryRun"): ASKED_FIRST,
 }
 """The fields of requests that no command has an option for, and why."""
+WITHOUT_COMMAND = {
+    **dict.fromkeys(("export", "import"), "lines of JSON go in and out, which tests of their own hold"),
+    "applyChanges": "propose, activate, reject and resolve make a change set of one decision each",
+    "rememberConversation": "the turns are in a file",
+    **dict.fromkeys(
+        ("node", "queryNodes", "snapshot", "nodeChanges", "changeToken", "expandConversation", "forgetNodes"),
+        "it is for programs",
+    ),
+    **dict.fromkeys(
+        ("recordAdmission", "recordNodeUse", "accessEvents", "usageSummary"), "it is for what makes prompts"
+    ),
+}
+"""The operations that no command asks as they are, and why."""
 NUMERAL = re.compile(r"[+-]?[\d.]+(e[+-]?\d+)?", re.ASCII)
 
 
@@ -111,6 +124,18 @@ def counted(value: Any) -> list[str]:
     return flag("--context")(value)
 
 
+def roles(value: Any) -> list[str]:
+    if value == []:
+        raise CannotBeTyped("without --role both are asked")
+    return many("--role")(value)
+
+
+def expanded(value: Any) -> list[str]:
+    if value != {}:
+        raise CannotBeTyped("--expand has the usual limits")
+    return ["--expand"]
+
+
 SCOPES: dict[str, tuple[str, Spelling]] = {
     "ids": ("ids", many("--id")),
     "subject": ("subject", text("--subject")),
@@ -123,6 +148,7 @@ SCOPES: dict[str, tuple[str, Spelling]] = {
     "containing": ("containing", text("--containing")),
     "kind": ("factKind", text("--kind")),
     "filter": ("filter", in_json("--filter")),
+    "session": ("session", text("--session")),
 }
 
 
@@ -204,6 +230,13 @@ ASKING = {
     "validDuring": interval("--valid-during"),
 }
 PAGE = {"limit": number("--limit"), "cursor": text("--cursor")}
+EVENTS = {
+    **PAGE,
+    "type": text("--type"),
+    "id": text("--id"),
+    "since": moment("--since"),
+    "until": moment("--until"),
+}
 VERSION = {"ifVersion": number("--if-version")}
 PURGE = {"purge": flag("--purge")}
 CHAIN = {"includeChain": flag("--include-chain"), "includeDerived": flag("--include-derived")}
@@ -305,6 +338,38 @@ LINES: dict[str, Line] = {
     "deleteDocument": Line("documents delete", ("id",), {**VERSION, **PURGE, **KEY}, ("--yes",)),
     "searchDocuments": Line("documents search", ("query",), FOUND),
     "listDocuments": Line("documents list", (), {"filter": in_json("--filter"), **PAGE}),
+    "revisions": Line("revisions", ("id",), PAGE),
+    "reviewQueue": Line("review", (), PAGE),
+    "events": Line("events", (), EVENTS),
+    "storeEvents": Line("events", (), EVENTS, ("--all",)),
+    "recallConversation": Line(
+        "conversation recall",
+        ("query",),
+        {
+            "roles": roles,
+            "k": number("--k"),
+            "candidateLimit": number("--candidate-limit"),
+            "maxSources": number("--max-sources"),
+            "maxBytes": number("--max-bytes"),
+            "subqueries": many("--subquery"),
+            "subqueryWeight": number("--subquery-weight"),
+            "expand": expanded,
+        },
+    ),
+    "conversation": Line("conversation get", ("sessionId", "version")),
+    "conversations": Line("conversation list", (), {"sessionId": text("--session"), **PAGE}),
+    "forgetConversation": Line(
+        "conversation forget",
+        ("sessionId",),
+        {
+            **SHOWN,
+            **PURGE,
+            "version": text("--version"),
+            "sourceId": text("--turn"),
+            "includeDerived": flag("--include-derived"),
+        },
+        ("--yes",),
+    ),
     "spaces": Line("spaces"),
     "stats": Line("stats"),
     "verify": Line("verify", (), {"quick": flag("--quick")}),

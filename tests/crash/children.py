@@ -47,7 +47,8 @@ class Nursery:
     """Starts children and hears them. Not thread-safe; a context manager that leaves no process behind."""
 
     def __init__(self, module: str) -> None:
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(TESTS), str(TESTS.parent / "src")])}
+        found = [str(TESTS), *filter(None, [os.environ.get("PYTHONPATH")])]
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(found)}
         self._process = subprocess.Popen(
             [sys.executable, "-m", "crash.children", module],
             stdin=subprocess.PIPE,

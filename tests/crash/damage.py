@@ -107,7 +107,7 @@ def hashes(directory: Path) -> dict[str, str]:
     """Return a hash of every file but SQLite's shared memory; an empty write-ahead log is as good as none."""
     return {
         path.name: hashlib.blake2b(path.read_bytes()).hexdigest()
-        for path in sorted(directory.iterdir())
+        for path in sorted(filter(Path.is_file, directory.iterdir()))
         if not path.name.endswith("-shm") and (path.stat().st_size or not path.name.endswith("-wal"))
     }
 
@@ -140,7 +140,9 @@ def flips(store: Path, seed: int) -> Iterator[Flip]:
     """Yield random flips without end: all files alike, every other one where a page keeps its structure."""
     chance = Random(seed)
     sizes = {
-        path.name: path.stat().st_size for path in sorted(store.iterdir()) if not path.name.endswith("-shm")
+        path.name: path.stat().st_size
+        for path in sorted(store.iterdir())
+        if path.is_file() and not path.name.endswith("-shm")
     }
     files = [name for name, size in sizes.items() if size]
     while True:

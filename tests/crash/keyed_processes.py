@@ -1,36 +1,30 @@
-"""What the tests of encryption run in processes of their own: `python keyed_processes.py JOB DIRECTORY ARGUMENTS…`."""
+"""What the tests of encryption run in processes of their own."""
 
 from __future__ import annotations
 
 import hashlib
 import os
 import signal
-import subprocess
 import sys
 from pathlib import Path
 
+import forked
 from perdure.errors import PerdureError
 from perdure.log.protocol import Batch, Rewritten
 from perdure.log.sqlite import SqliteLog
 
-SRC = Path(__file__).resolve().parents[2] / "src"
-
 
 def start(job, directory, *arguments):
     """Start a job; its output is a pipe, its input too."""
-    return subprocess.Popen(
-        [sys.executable, __file__, job, str(directory), *map(str, arguments)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "PYTHONPATH": str(SRC)},
+    return forked.start(
+        "from crash.keyed_processes import main; main()", job, directory, *arguments, text=True
     )
 
 
 def finish(process, told=None):
     """Wait for a job to end well and return the lines it wrote."""
-    output, _ = process.communicate(told, timeout=120)
-    assert process.returncode == 0, output
+    output, error = process.communicate(told, timeout=120)
+    assert process.returncode == 0, error
     return output.splitlines()
 
 
@@ -73,14 +67,14 @@ def scan(directory, marker):
         for form in (marker, marker.lower(), marker.upper(), marker[::-1])
         for encoding in ("utf-8", "utf-16-le", "utf-16-be", "utf-32-le")
     }
-    for path in sorted(Path(directory).iterdir()):
+    for path in sorted(one for one in Path(directory).rglob("*") if one.is_file()):
         data = path.read_bytes()
         if any(form in data for form in forms):
             tell(path.name)
 
 
 def digest(directory):
-    for path in sorted(Path(directory).iterdir()):
+    for path in sorted(one for one in Path(directory).rglob("*") if one.is_file()):
         tell(path.name, path.stat().st_mtime_ns, hashlib.sha256(path.read_bytes()).hexdigest())
 
 
@@ -123,6 +117,6 @@ def rekey_past_the_switch_and_die(directory, old, new):
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-if __name__ == "__main__":
+def main():
     jobs = (scan, digest, wait_and_use, rekey_and_die, rekey_past_the_switch_and_die)
     {job.__name__: job for job in jobs}[sys.argv[1]](*sys.argv[2:])

@@ -33,7 +33,7 @@ YOUNG_S = 0.06
 WORDS = 6  # that another child says in the mean before it is killed; what it does next takes as long as a word took
 PURGING_SHARE = 0.1  # of forgets
 # What may lie beside the one generation; the journal stays after a kill until it is next written, and holds no text.
-NAMES = {"store.lock", "store.lock-journal", "writer.lock", "writer.next", "backup.lock"}
+NAMES = {"store.lock", "store.lock-journal", "writer.lock", "writer.next", "backup.lock", "audit"}
 
 
 def marker_of(tag: str) -> str:

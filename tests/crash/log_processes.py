@@ -1,35 +1,27 @@
-"""What the crash tests run in processes of their own: `python log_processes.py JOB DIRECTORY ARGUMENTS…`."""
+"""What the crash tests run in processes of their own."""
 
 from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import sys
 from pathlib import Path
 
+import forked
 from perdure.errors import Conflict
 from perdure.log.protocol import Batch
 from perdure.log.sqlite import SqliteLog
 
-SRC = Path(__file__).resolve().parents[2] / "src"
-
 
 def start(job, directory, *arguments):
     """Start a job; its output is a pipe, its input too."""
-    return subprocess.Popen(
-        [sys.executable, __file__, job, str(directory), *map(str, arguments)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "PYTHONPATH": str(SRC)},
-    )
+    return forked.start("from crash.log_processes import main; main()", job, directory, *arguments, text=True)
 
 
 def finish(process):
     """Wait for a job to end well and return the lines it wrote."""
-    output, _ = process.communicate(timeout=120)
-    assert process.returncode == 0, output
+    output, error = process.communicate(timeout=120)
+    assert process.returncode == 0, error
     return output.splitlines()
 
 
@@ -113,6 +105,6 @@ def create(directory, *_):
     tell(log.secret.hex())
 
 
-if __name__ == "__main__":
+def main():
     jobs = {job.__name__: job for job in (append, scan, idle, erase_and_die, die_in_turn, hold, create)}
     jobs[sys.argv[1]](*sys.argv[2:])

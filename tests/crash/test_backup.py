@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import stat
-import subprocess
-import sys
 import threading
 from pathlib import Path
 
 import apsw
 import pytest
 
+import forked
 from crash import log_processes
 from golden.answers import answers
 from perdure import Busy, Corrupt, InvalidRequest, ManualClock, Memory, Store, Unavailable, WrongKey
@@ -22,7 +20,6 @@ from unit.space.logs import together
 
 NAME = b"n" * 16
 MARKER = "MARKER-that-nobody-else-writes"
-SRC = Path(__file__).resolve().parents[2] / "src"
 PLAIN_FILES = {"store.lock", "writer.lock", "writer.next"}
 
 
@@ -341,12 +338,7 @@ log.backup(Path(sys.argv[2]), lambda done, total: os._exit(3))
 
 
 def test_a_backup_that_was_killed_does_not_open_and_is_not_written_over(directory, log, copy):
-    process = subprocess.run(
-        [sys.executable, "-c", KILLED, str(directory), str(copy)],
-        check=False,
-        env={**os.environ, "PYTHONPATH": str(SRC)},
-        timeout=60,
-    )
+    process = forked.run(KILLED, directory, copy, timeout=60)
     assert process.returncode == 3
     with pytest.raises(Corrupt, match=r"store\.lock is missing"):
         SqliteLog.open(copy)

@@ -84,7 +84,7 @@ def check_salvaged(damaged, out, key, truth, flip):
 
 
 def test_no_flipped_bit_changes_an_answer_in_silence(store, tmp_path):
-    assert flip_and_read(store, tmp_path, 30, seed=1) > 5
+    assert flip_and_read(store, tmp_path, 20, seed=1) > 5
 
 
 @pytest.mark.soak

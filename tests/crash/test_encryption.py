@@ -9,9 +9,9 @@ import pytest
 
 from crash import keyed_processes
 from perdure import Corrupt, PerdureError, Store, Unavailable, WrongKey
+from perdure.base.sqlite.ciphers import NAME
 from perdure.log.protocol import Batch, Cached
 from perdure.log.sqlite import SqliteLog
-from perdure.log.sqlite.ciphers import NAME
 from perdure.log.sqlite.state import read_state, write_state
 
 NAME_OF_SPACE = b"n" * 16

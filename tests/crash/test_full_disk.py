@@ -1,30 +1,18 @@
 """A full disk: writes say so and change nothing, reads go on, what is to be cleaned is cleaned later."""
 
 import json
-import os
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
+import forked
 from perdure import Memory
 
 resource = pytest.importorskip("resource", reason="limits on files are POSIX")
-HERE = Path(__file__).resolve().parent
-SRC = HERE.parents[1] / "src"
 SIZES = [0, 4, 4096, 20_000, 40_000]
 
 
 def run(*arguments):
-    process = subprocess.run(
-        [sys.executable, str(HERE / "full_disk.py"), *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, "PYTHONPATH": str(SRC)},
-        timeout=120,
-    )
+    process = forked.run("from crash.full_disk import main; main()", *arguments, text=True, timeout=120)
     assert process.returncode == 0, process.stderr
     return json.loads(process.stdout)
 
@@ -90,6 +78,30 @@ def test_a_purge_or_backup_without_room_changes_nothing_and_works_when_there_is_
     for path in (directory, directory.parent / "copy"):
         with Memory.open(path) as memory:
             assert [hit.id for hit in memory.recall("kettle")] == ["kettle"]
+
+
+@pytest.mark.parametrize("level", ["on", "full"])
+@pytest.mark.parametrize(
+    ("backend", "size"),
+    [("sqlite", 4), ("sqlite", 5_000), ("sqlite", 20_000), ("journal", 4), ("journal", 100)],
+)
+def test_where_the_audit_has_no_room_only_what_erases_waits_for_it(tmp_path, backend, size, level):
+    with Memory.open(tmp_path / "store", backend=backend) as memory:
+        memory.remember("The kettle is blue", id="kettle")
+    answer = run("audited", tmp_path / "store", size, level)
+    for said, what in zip(answer["said"], ["erased", "purged"], strict=True):
+        assert said.startswith(f"the audit could not be written, so nothing was {what}: ")
+    assert answer["told"] == {
+        "recall": 1,
+        "stats": "ok",
+        "verify": [],
+        "events": "storage_full",
+        "verify events": 0,
+        "export": True,
+        "forgotten": ["kettle"],
+        "purge": "ok",
+        "later": ["created", "forgotten", "purged"],
+    }
 
 
 @pytest.mark.parametrize("size", [4, 4096, 20_000])

@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from crash import journal_steps as steps
+from effort import examples
 from perdure.errors import Busy, Conflict, Corrupt, NotFound, PerdureError, Unavailable, WrongKey
 from perdure.log.journal import JournalLog, find_journal_damage, is_journal
 from perdure.log.protocol import Batch
@@ -61,7 +62,9 @@ def test_a_bit_that_flips_anywhere_in_a_file_is_noticed_or_of_no_consequence(fil
 
 
 @given(data=st.data())
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=examples(50), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 def test_bytes_that_are_changed_added_or_taken_from_the_lines_are_noticed(filled, tmp_path, data):
     place = tmp_path / "store"
     if not place.exists():

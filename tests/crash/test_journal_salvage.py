@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from crash.damage import answers, hashes
+from effort import examples
 from perdure import (
     Busy,
     Conflict,
@@ -265,7 +266,9 @@ def test_lines_that_got_other_ends_and_marks_between_them_are_saved(store, out):
 
 @pytest.mark.slow
 @given(data=st.data())
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=examples(25), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 def test_every_line_that_is_still_in_the_file_is_saved_whatever_else_happened_to_it(
     whole, truth, tmp_path, data
 ):

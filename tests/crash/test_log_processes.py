@@ -57,9 +57,7 @@ def test_a_killed_writer_leaves_every_acknowledged_batch_and_no_half_one(directo
         told += [writer.stdout.readline().split() for _ in range(chance.randrange(1, 40))]
         writer.send_signal(signal.SIGKILL)
         told += [line.split() for line in writer.stdout.read().splitlines() if line.count("/") == 1]
-        writer.wait()
-        writer.stdin.close()
-        writer.stdout.close()
+        writer.close()
     log = SqliteLog.open(directory)
     found = [entry.data.decode() for entry in log.read(1, 0, 100_000)]
     assert all(found[int(seq) - 1] == f"{batch}/a" and found[int(seq)] == f"{batch}/b" for seq, batch in told)

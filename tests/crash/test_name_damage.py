@@ -10,6 +10,7 @@ from perdure.contract.wire import verified_object
 from perdure.log.memory import MemoryLog
 from perdure.log.protocol import Batch
 from perdure.log.records import GoneRecord, encode
+from perdure.salvaging import salvage
 from perdure.verifying import verify
 from unit.cli.command_line import run, store_path
 from unit.space.logs import in_a_thread, together
@@ -106,6 +107,45 @@ def test_a_store_that_lost_the_key_to_its_configuration_is_not_whole_at_a_verify
     told = run("verify", "--store", str(directory), "--json")
     assert told.code == 1
     assert told.json == verified_object(found)
+
+
+@pytest.mark.parametrize("statement", KEYS_OF_THE_CONFIGURATION.values(), ids=KEYS_OF_THE_CONFIGURATION)
+def test_a_store_that_lost_the_key_to_its_configuration_is_not_taken_for_one_that_keeps_none(
+    directory, statement
+):
+    config = MemoryConfig(supersession="latest-by-subject")
+    with Store.open(directory) as store:
+        store.save_config(config)
+    rows = first_rows(directory)
+    damage(directory, statement.format(configuration=rows[-1], memory=rows[0]))
+    with pytest.raises(Corrupt, match="verify --salvage"):
+        Store.open(directory, config=config)
+    with Store.open(directory) as store:
+        asked = (
+            lambda: store.memory("alice"),
+            lambda: store.documents("alice"),
+            lambda: store.config,
+            lambda: store.save_config(config),
+            lambda: store.save_config(None),
+        )
+        for ask in asked * 2:
+            with pytest.raises(Corrupt, match="verify --salvage"):
+                ask()
+        assert len(store.log.spaces()) == len(rows)
+    found = salvage(directory, directory.parent / "saved")
+    assert found.facts == len(PEOPLE)
+    with Store.open(directory.parent / "saved") as store:
+        assert store.config == config
+        assert store.memory("alice").get("kettle") is not None
+
+
+def test_a_memory_whose_first_record_is_damaged_leaves_the_others_with_the_usual_configuration(directory):
+    damage(directory, "UPDATE rec SET data = zeroblob(length(data)) WHERE rid = ?", first_rows(directory)[1])
+    with Store.open(directory) as store:
+        assert store.config == MemoryConfig()
+        assert store.memory("carol").get("kettle") is not None
+        with pytest.raises(Corrupt):
+            store.memory("bob").get("kettle")
 
 
 def test_the_lock_of_another_store_is_not_taken_for_this_ones_own(directory, tmp_path):

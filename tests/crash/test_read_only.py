@@ -2,29 +2,18 @@
 
 import json
 import os
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
+import forked
 from perdure import Memory
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="modes of files are POSIX")
-HERE = Path(__file__).resolve().parent
-SRC = HERE.parents[1] / "src"
 UNSUPPORTED = 77
 
 
 def run(*arguments):
-    process = subprocess.run(
-        [sys.executable, str(HERE / "read_only.py"), *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, "PYTHONPATH": str(SRC)},
-        timeout=120,
-    )
+    process = forked.run("from crash.read_only import main; main()", *arguments, text=True, timeout=120)
     if process.returncode == UNSUPPORTED:
         pytest.skip("the superuser's right to write anywhere cannot be given up here")
     assert process.returncode == 0, process.stderr

@@ -196,7 +196,7 @@ ROWS = [
     ("DELETE FROM key", "no key leads to the name of space 1", 1),
     ("UPDATE key SET rid = 99999", "a key leads to row 99999, which there is not", None),
     ("UPDATE key SET h = x'00' WHERE rid = 1", "a key has not 16 bytes", None),
-    ("INSERT INTO vec VALUES(1, 1, 1, x'00', x'00')", "1 rows of vectors", None),
+    ("INSERT INTO vec VALUES(1, 1, 1, x'00', x'00')", "1 row of vectors", None),
 ]
 
 

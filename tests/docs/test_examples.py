@@ -7,7 +7,7 @@ import pytest
 from markdown_page import blocks, run_page
 from source_tree import ROOT
 
-PAGES = ["README.md", "docs/tutorial.md", "docs/concepts/two-times.md"]
+PAGES = ["README.md", "docs/tutorial.md", "docs/concepts/two-times.md", "docs/concepts/evidence.md"]
 
 
 @pytest.mark.parametrize("name", PAGES)

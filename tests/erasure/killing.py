@@ -1,6 +1,6 @@
-"""A process that is killed in the middle of an operation: `python killing.py DIRECTORY EXPRESSION STEP`.
+"""A process that is killed in the middle of an operation.
 
-Its steps are the calls of functions of the log, counted from 1 while the expression runs; with STEP 0 it
+Its steps are the calls of functions of the log, counted from 1 while the expression runs; with 0 for a step it
 lives and tells how many there were. `store` and `memory` are at hand.
 """
 
@@ -12,7 +12,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-TESTS = Path(__file__).resolve().parents[1]
+import forked
+
 WATCHED = os.sep + os.path.join("perdure", "log") + os.sep
 
 
@@ -30,9 +31,8 @@ def kill_at(directory: Path, expression: str, step: int) -> None:
 
 
 def _start(directory: Path, expression: str, step: int) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, __file__, str(directory), expression, str(step)]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(TESTS), str(TESTS.parent / "src")])}
-    return subprocess.run(command, capture_output=True, text=True, check=False, env=environment, timeout=120)
+    program = "from erasure.killing import main; main()"
+    return forked.run(program, directory, expression, step, text=True, timeout=120)
 
 
 def _run(directory: str, expression: str, step: int) -> int:
@@ -57,5 +57,5 @@ def _run(directory: str, expression: str, step: int) -> int:
     return count
 
 
-if __name__ == "__main__":
+def main() -> None:
     sys.stdout.write(str(_run(sys.argv[1], sys.argv[2], int(sys.argv[3]))))

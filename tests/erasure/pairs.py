@@ -15,6 +15,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from erasure.governed_pairs import (
+    GOVERNED,
+    WORD,
+    a_governed_call,
+    forget_governed_secrets,
+    governed_answers,
+    planting,
+    run_governed,
+)
+from erasure.scan import Hits, found
 from perdure import ManualClock, MemoryConfig, PerdureError, Store
 from perdure.embedders import HashingEmbedder
 from properties import strategies
@@ -26,9 +36,9 @@ DIMENSION = 8
 EMBEDDER = HashingEmbedder(DIMENSION)
 # Few, so that they meet again and tie; none is of unit length.
 VECTORS = tuple([float(n * k % 7 - 2.5) for k in range(1, DIMENSION + 1)] for n in range(1, 6))
-WORD = "quokka"  # in every secret text and in no other
 SECRET_IDS = ("S0", "S1", "S2", "S3", "S4")
 DOCUMENT_IDS = ("doc 0", "doc 1", "doc 2")
+TELLING = frozenset({"remember", "remember_many", "annotate", "end", "retract", "put", "delete", "advance"})
 SCOPES: tuple[dict[str, Any], ...] = (
     {"subject": "s"},
     {"entity": "Ann"},
@@ -51,6 +61,7 @@ class History(NamedTuple):
 
     config: MemoryConfig
     steps: tuple[Step, ...]
+    is_governed: bool = False  # then there are nodes, conversations and sessions as well
 
 
 def a_history(random: Chooser, size: int = 16) -> History:
@@ -70,6 +81,28 @@ def a_history(random: Chooser, size: int = 16) -> History:
     place = random.choice(range(3))
     steps.insert(min(place, len(steps)), Step(secret(random, config, linked=False), None))
     return History(config, tuple(steps))
+
+
+def a_governed_history(random: Chooser, size: int = 16) -> History:
+    """Choose a history of which every other step is about nodes, conversations or sessions.
+
+    What is kept of the others only tells and notes: what finds facts by what they are might find those of secret nodes,
+    which refuse to be hidden.
+    """
+    config = random.choice(CONFIGS)
+    steps = [Step(call, call) for call in planting()]
+    for _ in range(size):
+        is_secret = random.choice((True, False))
+        if random.choice((True, True, False)):
+            call = a_governed_call(random, is_secret=is_secret)
+        elif is_secret:
+            call = secret(random, config, linked=False)
+        else:
+            call = kept(_kept_call(random), random, linked=False)
+            if call[0] not in TELLING:
+                continue
+        steps.append(Step(call, None if is_secret else call))
+    return History(config, tuple(steps), is_governed=True)
 
 
 def _planting(random: Chooser) -> list[Call]:
@@ -214,6 +247,8 @@ class Side:
         name, told = call
         if name == "advance":
             return self.clock.advance(told["milliseconds"])
+        if name in GOVERNED:
+            return run_governed(self.store, call)
         if name == "replace and forget":
             self.run(("remember", told))
             return self.run(("forget", {"ids": [told["id"]]}))
@@ -229,6 +264,7 @@ class Pair:
     def __init__(
         self, first: Path | str, second: Path | str, history: History, backend: str | None = None
     ) -> None:
+        self.is_governed = history.is_governed
         self.sides = Side(first, history.config, backend), Side(second, history.config, backend)
         self.secrets = 0  # how many secret calls the first store took
         self.calls = sum(step.second is not None for step in history.steps)
@@ -238,6 +274,8 @@ class Pair:
             self.secrets += step.second is None and not isinstance(reply, str)
             self.sides[1].run(step.second)
         self.sides[0].memory.forget(ids=SECRET_IDS)
+        if history.is_governed:
+            forget_governed_secrets(self.sides[0].store)
         assert self.sides[0].memory.recall(WORD, history="all", mode="lexical") == []
 
     def purge(self) -> None:
@@ -253,9 +291,25 @@ class Pair:
 
     def differences(self, *, purged: bool) -> list[str]:
         """Return the names of the answers that differ; what only a purge makes equal is asked for if purged."""
-        first, second = (dict(answers(side, purged=purged)) for side in self.sides)
+        first, second = (dict(self._answers(side, purged=purged)) for side in self.sides)
         self.compared += len(second)
         return [name for name in first.keys() | second.keys() if first.get(name) != second.get(name)]
+
+    def _answers(self, side: Side, *, purged: bool) -> Iterator[tuple[str, Any]]:
+        yield from answers(side, purged=purged)
+        if self.is_governed:
+            yield from governed_answers(side.store, purged=purged)
+            # Who did what when is the audit's to keep, of the forgotten too: as digests, which no scan finds.
+            yield "what is wrong with the audit", side.store.verify_events()
+
+    def traces(self) -> Hits:
+        """Return which files of the first store, its audit's too, hold the word of the secrets."""
+        forms = {
+            "text": WORD.encode(),
+            "UTF-16": WORD.encode("utf-16-le"),
+            "hex": WORD.encode().hex().encode(),
+        }
+        return found(Path(self.sides[0].path), forms)
 
     def differing_files(self) -> list[str]:
         """Return the names of the files of both closed, purged stores whose bytes differ."""

@@ -2,12 +2,14 @@
 
 The files are read in a process of their own: to open and close a live database in a process that has it open
 would drop that process's locks on it. Alone, without the package, the module is that process:
-`python scan.py` reads a request from standard input and writes what it found.
+`python scan.py` reads requests, a line each, and answers each with a line of what it found.
 """
 
 from __future__ import annotations
 
+import atexit
 import base64
+import functools
 import json
 import subprocess
 import sys
@@ -29,15 +31,34 @@ def holders(directory: Path, marker: str) -> Hits:
 def found(directory: Path, forms: dict[str, bytes]) -> Hits:
     """Return which files under the directory hold which of these byte strings, by the strings' names."""
     request = {"directory": str(directory), "forms": {name: form.hex() for name, form in forms.items()}}
-    done = subprocess.run(
-        [sys.executable, "-I", __file__],
-        input=json.dumps(request),
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    hits: Hits = json.loads(done.stdout)
+    hits: Hits = json.loads(_scanner().ask(json.dumps(request)))
     return hits
+
+
+class _Scanner:
+    """The process that reads the files; one serves all tests, and ends with the process that asks it."""
+
+    def __init__(self) -> None:
+        command = [sys.executable, "-I", __file__]
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        atexit.register(self.close)
+
+    def ask(self, line: str) -> str:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(line + "\n")
+        self._process.stdin.flush()
+        answer = self._process.stdout.readline()
+        assert answer, "the scanning process ended early"
+        return answer
+
+    def close(self) -> None:
+        self._process.communicate()
+
+
+@functools.cache
+def _scanner() -> _Scanner:
+    return _Scanner()
 
 
 def forms_of(marker: str) -> dict[str, bytes]:
@@ -118,6 +139,8 @@ def _chunks(path: Path, overlap: int) -> Iterator[bytes]:
 
 
 if __name__ == "__main__":
-    asked = json.load(sys.stdin)
-    needles = {name: bytes.fromhex(form) for name, form in asked["forms"].items()}
-    json.dump(_scan(Path(asked["directory"]), needles), sys.stdout)
+    for line in sys.stdin:
+        asked = json.loads(line)
+        needles = {name: bytes.fromhex(form) for name, form in asked["forms"].items()}
+        sys.stdout.write(json.dumps(_scan(Path(asked["directory"]), needles)) + "\n")
+        sys.stdout.flush()

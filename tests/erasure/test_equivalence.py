@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from erasure.pairs import SECRET, History, Pair, Side, a_history, kept_bytes
+from effort import examples
+from erasure.pairs import SECRET, History, Pair, Side, a_governed_history, a_history, kept_bytes
 from perdure import ManualClock, MemoryConfig, Store
 from properties.strategies import Drawn
 
@@ -21,7 +22,7 @@ def histories(draw: Any) -> History:
 
 
 @given(histories())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(16), deadline=None)
 def test_every_answer_is_that_of_a_store_that_never_held_what_was_forgotten(history):
     pair = Pair(":memory:", ":memory:", history)
     assert pair.differences(purged=False) == []
@@ -30,21 +31,44 @@ def test_every_answer_is_that_of_a_store_that_never_held_what_was_forgotten(hist
 
 @pytest.mark.slow
 @given(histories())
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=examples(6), deadline=None)
 def test_after_a_purge_every_answer_and_every_byte_is_that_of_a_store_that_never_held_it(history):
     check_purged(history, "sqlite")
 
 
 @pytest.mark.slow
 @given(histories())
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=examples(6), deadline=None)
 def test_after_a_purge_every_line_of_a_journal_is_that_of_one_that_never_held_what_was_forgotten(history):
     check_purged(history, "journal")
 
 
+@st.composite
+def governed_histories(draw: Any) -> History:
+    return a_governed_history(Drawn(draw))
+
+
+@given(governed_histories())
+@settings(max_examples=examples(16), deadline=None)
+def test_nodes_conversations_and_sessions_are_those_of_a_store_that_never_held_what_was_forgotten(history):
+    pair = Pair(":memory:", ":memory:", history)
+    assert pair.differences(purged=False) == []
+    pair.close()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("backend", ["sqlite", "journal"])
+@given(history=governed_histories())
+@settings(max_examples=examples(6), deadline=None)
+def test_after_a_purge_governed_knowledge_is_byte_for_byte_that_of_a_store_that_never_held_it(
+    backend, history
+):
+    check_purged(history, backend)
+
+
 @pytest.mark.soak
 @pytest.mark.parametrize("backend", ["sqlite", "journal"])
-@given(history=histories())
+@given(history=histories() | governed_histories())
 @settings(max_examples=600, deadline=None)
 def test_after_a_purge_hundreds_of_stores_are_those_that_never_held_what_was_forgotten(backend, history):
     check_purged(history, backend)
@@ -62,6 +86,7 @@ def check_purged(history: History, backend: str) -> None:
         pair.close()
         assert pair.differing_files() == []
         assert pair.files >= 2
+        assert pair.traces() == {}
 
 
 def purged_twice_over(path: Path, *, secrets: bool) -> dict[str, bytes]:

@@ -34,6 +34,8 @@ def values(kind: Any) -> st.SearchStrategy[Any]:
     if isinstance(kind, types.UnionType):
         return st.one_of(*map(values, options))
     if getattr(kind, "__origin__", None) is tuple:
+        if Ellipsis not in options:
+            return st.tuples(*map(values, options))
         return st.lists(values(options[0]), max_size=3).map(tuple)
     simple: dict[Any, st.SearchStrategy[Any]] = {
         int: st.integers(-(2**63), 2**63 - 1),

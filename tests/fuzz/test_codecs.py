@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from effort import examples
 from fuzz.strategies import KINDS, stored_records, texts
 from perdure import InvalidRequest, MemoryConfig, PerdureError, Store
 from perdure.errors import Corrupt, Unavailable
@@ -18,7 +19,7 @@ from perdure.log.protocol import EMPTY, Cached
 from perdure.log.records import decode, encode
 from perdure.space.snapshot import find_state
 
-law = settings(deadline=None, max_examples=200)
+law = settings(deadline=None, max_examples=examples(100))
 json_values = st.recursive(
     st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=8)),
     lambda inner: st.one_of(
@@ -135,7 +136,7 @@ def test_any_configuration_is_taken_or_refused(data):
         max_size=4,
     )
 )
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(30))
 def test_any_lines_are_an_export_or_refused(lines):
     with Store.open(":memory:") as store:
         try:

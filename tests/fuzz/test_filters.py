@@ -8,12 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from effort import examples
 from perdure import InvalidRequest
 from perdure.contract.limits import METADATA_BYTES_MAX
 from perdure.filters.evaluate import matches
 from perdure.filters.grammar import CONDITIONS_MAX, FirstClass, Operator, parse_filter
 
-law = settings(deadline=None, max_examples=300)
+law = settings(deadline=None, max_examples=examples(120))
 KEYS = [
     *(
         "a",

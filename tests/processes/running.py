@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
+import forked
 from unit.space.logs import PATIENCE_S
 
 TESTS = Path(__file__).resolve().parent.parent
@@ -16,25 +14,15 @@ class Child:
     """A Python process. `tell` sends it a line, `hear` waits for one; leaving the context ends it."""
 
     def __init__(self, script: str, *arguments: object) -> None:
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(TESTS), str(TESTS.parent / "src")])}
-        self._process = subprocess.Popen(
-            [sys.executable, "-c", script, *map(str, arguments)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            env=environment,
-        )
+        self._process = forked.start(script, *arguments, text=True)
 
     def hear(self) -> str:
-        assert self._process.stdout is not None
         line = self._process.stdout.readline()
         if not line:
             raise AssertionError(f"the process ended early: {self.finish(may_fail=True)}")
         return line.strip()
 
     def tell(self, line: str) -> None:
-        assert self._process.stdin is not None
         self._process.stdin.write(line + "\n")
         self._process.stdin.flush()
 
@@ -55,7 +43,6 @@ class Child:
         """End it in the middle of what it does; return the lines that it had said and nobody had heard."""
         self._process.kill()
         self._process.wait(PATIENCE_S)
-        assert self._process.stdout is not None
         return [line.strip() for line in self._process.stdout if line.endswith("\n")]
 
     def __enter__(self) -> Child:

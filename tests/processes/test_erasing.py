@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from perdure import Busy, Store
-from perdure.contract.wire import read_certificate
+from perdure.contract.reading import read_kept_certificate
 from perdure.log.sqlite.log import SqliteLog
 from processes.running import Child, files_with, servant
 from unit.space.logs import WrappedLog
@@ -142,7 +142,7 @@ def test_a_reader_in_the_way_of_the_purge_fails_it_with_a_certificate_and_the_ne
         with pytest.raises(Busy) as caught:
             erase()
         log.after_append = lambda: None
-        certificate = read_certificate(caught.value.details["certificate"])
+        certificate = read_kept_certificate(caught.value.details["certificate"])
         assert [(step.name, step.done) for step in certificate.steps] == [
             ("zeroed", True),
             ("scrubbed", False),

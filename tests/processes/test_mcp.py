@@ -10,7 +10,8 @@ import socket
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -20,73 +21,22 @@ from mcp import Client, ClientSession, MCPError, StdioServerParameters
 from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
+import forked
+from forked import COMMAND
 from perdure import Store
 from perdure.mcp.catalogue import TOOLS
+from tool_calls import CALLS
 
 httpx = pytest.importorskip("httpx2")  # the HTTP client that the SDK takes
 
-PERDURE = ["-c", "from perdure.cli.main import main; main()"]
-SOURCE = str(Path(__file__).resolve().parents[2] / "src")
-ENVIRONMENT = {**os.environ, "PYTHONPATH": SOURCE}
+ENVIRONMENT = dict(os.environ)  # without it the SDK hands on only a few names
 PATIENCE_S = 120
-
-# One call of every tool, in an order that makes each succeed; the values are what its result must hold.
-CALLS: list[tuple[str, dict[str, Any], str]] = [
-    (
-        "remember",
-        {"id": "paris", "text": "Ann lives in Paris", "subject": "city", "valid_from": "2020-01-01"},
-        "id",
-    ),
-    (
-        "remember",
-        {"facts": [{"id": "tea", "text": "Ann drinks tea"}, {"id": "tee", "text": "Ann trinkt"}]},
-        "remembered",
-    ),
-    (
-        "remember",
-        {"id": "oslo", "text": "Ann lives in Oslo", "valid_from": "2025-01-01", "supersedes": "paris"},
-        "id",
-    ),
-    ("recall", {"query": "where does Ann live", "as_of": "2021-01-01", "k": "3"}, "results"),
-    ("explain", {"query": "Oslo", "id": "oslo"}, "explanation"),
-    ("history", {"id": "oslo"}, "history"),
-    ("correct", {"id": "tea", "new_text": "Ann drinks coffee"}, "id"),
-    ("list_facts", {"limit": 2}, "items"),
-    ("memory_status", {}, "capabilities"),
-    ("get", {"id": "oslo"}, "fact"),
-    ("trace", {"query": "Ann"}, "trace"),
-    ("annotate", {"id": "oslo", "pinned": "true"}, "fact"),
-    ("record_use", {"ids": ["oslo"]}, "counted"),
-    ("changes", {}, "items"),
-    ("diff", {"known_at": ["2020-01-01", "2999-01-01"]}, "diff"),
-    ("remember", {"id": "cafe", "text": "Ann likes the cafe"}, "id"),
-    ("merge", {"keep": "oslo", "ids": ["cafe"], "dry_run": True}, "kept"),
-    ("end", {"id": "cafe"}, "fact"),
-    ("retract", {"id": "tee", "reason": "not said"}, "fact"),
-    ("forget", {"ids": ["cafe"], "soft": True}, "forgotten"),
-    ("restore", {"ids": ["cafe"]}, "restored"),
-    ("unblock", {"ids": ["nobody"]}, "unblocked"),
-    ("forget", {"subject": "city"}, "preview"),
-    ("apply_forgetting", {}, "forgotten"),
-    ("consolidate", {}, "created"),
-    ("put_document", {"id": "notes", "text": "the kettle"}, "version"),
-    ("get_document", {"id": "notes"}, "document"),
-    ("search_documents", {"query": "kettle"}, "results"),
-    ("list_documents", {}, "items"),
-    ("delete_document", {"id": "notes"}, "deleted"),
-    ("search", {"query": "Oslo"}, "results"),
-    ("fetch", {"id": "oslo"}, "text"),
-]
-
-
-def test_every_tool_has_a_call_here():
-    assert {name for name, _, _ in CALLS} == {tool.name for tool in TOOLS}
 
 
 @asynccontextmanager
 async def over_stdio(store: Path, *options: str) -> AsyncIterator[ClientSession]:
     server = StdioServerParameters(
-        command=sys.executable, args=[*PERDURE, "mcp", "--store", str(store), *options], env=ENVIRONMENT
+        command=sys.executable, args=["-c", COMMAND, "mcp", "--store", str(store), *options], env=ENVIRONMENT
     )
     async with stdio_client(server) as (read, write), ClientSession(read, write) as session:
         await session.initialize()
@@ -126,34 +76,31 @@ def test_the_sdk_drives_every_tool_over_standard_streams(tmp_path):
 
 @pytest.mark.slow
 def test_eight_servers_on_one_store_lose_nothing_and_see_everything(tmp_path):
-    servers, writes = 8, 50
+    servers, writes = 8, 20
     store = tmp_path / "store"
 
-    async def write(session: ClientSession, server: int) -> None:
+    def asked(server: forked.Process, line: str) -> Any:
+        server.stdin.write(line.encode() + b"\n")
+        server.stdin.flush()
+        return json.loads(server.stdout.readline())["result"]
+
+    def write(server: forked.Process, name: int) -> None:
+        asked(server, HELLO[0])
+        server.stdin.write(HELLO[1].encode() + b"\n")
         for number in range(writes):
-            result = await session.call_tool("remember", {"text": f"row {number} of {server}"})
-            assert not result.is_error, result.content
-            assert result.structured_content["created"] is True
+            result = asked(server, call(number + 2, "remember", text=f"row {number} of {name}"))
+            assert result["structuredContent"]["created"] is True
 
-    async def serve(server: int, ready: list[int], told: anyio.Event) -> None:
-        async with over_stdio(store) as session:
-            await write(session, server)
-            ready.append(server)
-            if len(ready) == servers:
-                told.set()
-            await told.wait()
-            status = (await session.call_tool("memory_status", {})).structured_content
+    with ExitStack() as running, ThreadPoolExecutor(servers) as threads:
+        started = [
+            running.enter_context(forked.start(COMMAND, "mcp", "--store", store)) for _ in range(servers)
+        ]
+        list(threads.map(write, started, range(servers)))
+        for server in started:
+            status = asked(server, call(writes + 2, "memory_status"))["structuredContent"]
             assert status["facts"] == servers * writes
-
-    async def run() -> None:
-        told = anyio.Event()
-        ready: list[int] = []
-        with anyio.fail_after(PATIENCE_S * 2):
-            async with anyio.create_task_group() as tasks:
-                for server in range(servers):
-                    tasks.start_soon(serve, server, ready, told)
-
-    anyio.run(run)
+            server.stdin.close()
+            assert server.wait(PATIENCE_S) == 0
     with Store.open(store) as opened:
         memory = opened.memory()
         assert memory.list(limit=1).total == servers * writes
@@ -211,16 +158,10 @@ HELLO = [
 ]
 
 
-def said_by(command: list[str], lines: Sequence[str | bytes]) -> tuple[dict[int, Any], str]:
-    """Return the replies by their numbers, and what was said on standard error."""
-    done = subprocess.run(
-        command,
-        input=b"".join((line if isinstance(line, bytes) else line.encode()) + b"\n" for line in lines),
-        capture_output=True,
-        timeout=PATIENCE_S,
-        env=ENVIRONMENT,
-        check=False,
-    )
+def said_by(lines: Sequence[str | bytes], program: str, *arguments: object) -> tuple[dict[int, Any], str]:
+    """Return the replies of a program by their numbers, and what it said on standard error."""
+    told = b"".join((line if isinstance(line, bytes) else line.encode()) + b"\n" for line in lines)
+    done = forked.run(program, *arguments, told=told, timeout=PATIENCE_S)
     assert done.returncode == 0, done.stderr
     replies = [json.loads(line) for line in done.stdout.splitlines()]
     assert all(reply["jsonrpc"] == "2.0" for reply in replies)
@@ -239,7 +180,7 @@ def test_standard_output_carries_messages_alone_whatever_plugins_print_and_log(t
         call(5, "forget", ids=["nobody"]),
         call(6, "remember", text="coffee"),
     ]
-    replies, error = said_by([sys.executable, "-c", NOISY, str(tmp_path / "store")], lines)
+    replies, error = said_by(lines, NOISY, tmp_path / "store")
     assert replies[2]["result"]["structuredContent"]["created"] is True
     assert replies[3]["result"]["structuredContent"]["error"]["code"] == "internal"
     assert replies[4]["error"]["code"] == -32601
@@ -275,8 +216,7 @@ def test_every_line_with_an_id_has_an_answer_under_it(tmp_path):
         b'{"jsonrpc":"2.0","id":14,"method":"resources/read","params":{"uri":"perdure://facts/\\ud800"}}',
         call(15, "list_facts").encode(),
     ]
-    command = [sys.executable, *PERDURE, "mcp", "--store", str(tmp_path / "s")]
-    replies, error = said_by(command, lines)
+    replies, error = said_by(lines, COMMAND, "mcp", "--store", tmp_path / "s")
     assert set(replies) == {*range(1, 16), int("9" * 400)}
     for number in (2, 3, 4, 5, 7):
         assert replies[number]["result"]["structuredContent"]["error"]["code"] == "invalid_request", number
@@ -291,13 +231,7 @@ def test_every_line_with_an_id_has_an_answer_under_it(tmp_path):
 
 @pytest.mark.parametrize(("sent", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
 def test_a_signal_ends_the_server_in_order_though_its_client_stays(tmp_path, sent, code):
-    command = [sys.executable, *PERDURE, "mcp", "--store", str(tmp_path / "s")]
-    with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=ENVIRONMENT
-    ) as server:
-        assert server.stdin is not None
-        assert server.stdout is not None
-        assert server.stderr is not None
+    with forked.start(COMMAND, "mcp", "--store", tmp_path / "s") as server:
         for line in (*HELLO, call(2, "remember", text="a word")):
             server.stdin.write(line.encode() + b"\n")
         server.stdin.flush()
@@ -308,15 +242,14 @@ def test_a_signal_ends_the_server_in_order_though_its_client_stays(tmp_path, sen
 
 
 def test_a_client_that_closes_its_side_ends_the_server_with_code_zero(tmp_path):
-    command = [sys.executable, *PERDURE, "mcp", "--store", str(tmp_path / "s"), "--log-level", "debug"]
-    replies, error = said_by(command, [*HELLO, call(2, "remember", text="a word")])
+    command = (COMMAND, "mcp", "--store", tmp_path / "s", "--log-level", "debug")
+    replies, error = said_by([*HELLO, call(2, "remember", text="a word")], *command)
     assert replies[2]["result"]["isError"] is False
     assert "DEBUG:" in error
-    assert said_by(command, [])[0] == {}
+    assert said_by([], *command)[0] == {}
 
 
 def test_no_log_holds_what_was_sent(tmp_path):
-    command = [sys.executable, *PERDURE, "mcp", "--store", str(tmp_path / "s"), "--log-level", "debug"]
     lines = [
         *HELLO,
         call(2, "remember", text="planted"),
@@ -330,7 +263,7 @@ def test_no_log_holds_what_was_sent(tmp_path):
         '{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"planted":1}}',
         '{"jsonrpc":"2.0","id":8,"result":"planted"}',
     ]
-    replies, error = said_by(command, lines)
+    replies, error = said_by(lines, COMMAND, "mcp", "--store", tmp_path / "s", "--log-level", "debug")
     assert set(replies) == {1, 2, 3, 4, 5, 6, 7}
     assert "planted" not in error
 
@@ -352,10 +285,7 @@ def test_where_the_sdk_is_absent_the_error_says_what_to_install(tmp_path):
 
 def test_a_server_that_only_reads_makes_no_store(tmp_path):
     store = tmp_path / "absent"
-    command = [sys.executable, *PERDURE, "mcp", "--store", str(store), "--read-only"]
-    done = subprocess.run(
-        command, input=b"", capture_output=True, timeout=PATIENCE_S, env=ENVIRONMENT, check=False
-    )
+    done = forked.run(COMMAND, "mcp", "--store", store, "--read-only", timeout=PATIENCE_S)
     assert done.returncode == 1
     assert b"there is no store there yet" in done.stderr
     assert not store.exists()
@@ -367,15 +297,16 @@ def test_a_server_that_only_reads_makes_no_store(tmp_path):
         ["--tools", "some"],
         ["--transport", "pigeon"],
         ["--log-level", "loud"],
-        ["--port", "0"],
+        ["--port", "8500"],
+        ["--host", "127.0.0.1"],
+        ["--transport", "http", "--port", "0"],
+        ["--transport", "http", "--host", "0.0.0.0"],
+        ["--backend", "foo"],
         ["--config", "/dev/null/none"],
     ],
 )
 def test_a_wrong_option_is_told_before_anything_is_served(tmp_path, options):
-    command = [sys.executable, *PERDURE, "mcp", "--store", str(tmp_path / "s"), *options]
-    done = subprocess.run(
-        command, input=b"", capture_output=True, timeout=PATIENCE_S, env=ENVIRONMENT, check=False
-    )
+    done = forked.run(COMMAND, "mcp", "--store", tmp_path / "s", *options, timeout=PATIENCE_S)
     assert (done.returncode, done.stdout) == (2, b"")
     assert done.stderr.count(b"\n") == 1
 
@@ -384,16 +315,7 @@ def test_a_wrong_option_is_told_before_anything_is_served(tmp_path, options):
 def over_http(store: Path, *options: str):
     """Yield the address and the token of a server."""
     port = free_port()
-    server = subprocess.Popen(
-        [
-            *(sys.executable, *PERDURE, "mcp", "--transport", "http", "--port", str(port)),
-            *("--store", str(store), *options),
-        ],
-        stdin=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        env=ENVIRONMENT,
-    )
-    assert server.stderr is not None
+    server = forked.start(COMMAND, "mcp", "--transport", "http", "--port", port, "--store", store, *options)
     try:
         line = server.stderr.readline().decode()
         found = re.search(r"listening on (\S+); requests need the token in (\S+) as", line)
@@ -403,7 +325,7 @@ def over_http(store: Path, *options: str):
                 break
         yield found[1], Path(found[2]).read_text().strip()
     finally:
-        server.terminate()
+        server.send_signal(signal.SIGTERM)
         server.communicate(timeout=PATIENCE_S)
         assert server.returncode == 0
 

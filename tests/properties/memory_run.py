@@ -7,7 +7,8 @@ from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import Any
 
-from perdure import ManualClock, Memory, MemoryConfig, PerdureError, Store
+from backends import fresh
+from perdure import ManualClock, Memory, MemoryConfig, PerdureError
 from properties.memory_oracle import canonical
 from properties.strategies import NOW, Call, a_call, planting
 
@@ -26,11 +27,11 @@ def millis(moment: datetime | None) -> int | None:
 
 
 class Space:
-    """One memory of an ephemeral store, with the clock that tells its time."""
+    """One memory of a store in memory, with the clock that tells its time."""
 
     def __init__(self, config: MemoryConfig | None = None) -> None:
         self.clock = ManualClock(NOW)
-        self.store = Store.open(":memory:", clock=self.clock, secret=SECRET)
+        self.store = fresh(clock=self.clock, secret=SECRET)
         self.memory: Memory = self.store.memory(config=config)
 
     def run(self, call: Call) -> Any:

@@ -10,6 +10,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from effort import examples
 from perdure import Context, Memory, MemoryConfig
 from perdure.lexical.profile import get_profile
 from perdure.policies import combined_score
@@ -105,7 +106,7 @@ def expected(facts, query, context, k1=0.9, b=0.4):
     return scores
 
 
-@settings(max_examples=120)
+@settings(max_examples=examples(50))
 @given(turns, queries, contexts)
 def test_scores_are_those_of_the_formulas(facts, query, context):
     with Memory.open(":memory:") as memory:
@@ -120,7 +121,7 @@ def test_scores_are_those_of_the_formulas(facts, query, context):
         assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
 
 
-@settings(max_examples=80)
+@settings(max_examples=examples(32))
 @given(turns, queries, contexts)
 def test_parts_add_up_to_the_score_bit_for_bit_and_explain_agrees(facts, query, context):
     with Memory.open(":memory:") as memory:
@@ -142,7 +143,7 @@ def test_parts_add_up_to_the_score_bit_for_bit_and_explain_agrees(facts, query, 
                 assert why.reason == ("below-k" if id_ in everything else "no-match")
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(24))
 @given(turns, queries)
 def test_a_context_that_counts_nothing_changes_no_bit(facts, query):
     nothing = Context(neighbours=(), actor=1.0, period=1.0)

@@ -8,6 +8,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from effort import examples
 from perdure import ManualClock, Memory, MemoryConfig, Namespace, Store
 from perdure.policies import Consolidation, FactSummary
 from perdure.space import snapshot
@@ -116,7 +117,7 @@ class Pair:
 
 
 @given(st.lists(st.sampled_from(STEPS), max_size=25), st.data())
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(32), deadline=None)
 def test_what_was_made_from_a_fact_is_named_whatever_was_forgotten_purged_or_moved_between(steps, data):
     pair = Pair()
     for _ in range(4):

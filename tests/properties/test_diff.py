@@ -7,6 +7,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from effort import examples
 from properties.memory_run import CONFIGS, listed
 from properties.strategies import scripts
 from properties.test_memory_machine import SideBySide
@@ -31,7 +32,7 @@ spans = st.tuples(st.integers(98, 108), st.integers(1, 8)).map(lambda pair: (pai
     st.sampled_from((None, 0, 5, 101, 150)),
     st.sampled_from(SCOPES),
 )
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_a_diff_is_what_differs_between_what_was_known_at_its_ends(config, script, span, as_of, scope):
     both = SideBySide(config)
     for call in script:
@@ -71,7 +72,7 @@ def test_a_diff_is_what_differs_between_what_was_known_at_its_ends(config, scrip
 
 
 @given(scripts(), spans)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(16), deadline=None)
 def test_two_diffs_in_a_row_learn_what_one_over_both_learns(script, span):
     both = SideBySide(CONFIGS[2])
     for call in script:

@@ -19,6 +19,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
+from effort import examples
 from perdure import Blocked, Conflict, ManualClock, MemoryConfig, Store
 from perdure.model.document import Put
 
@@ -86,7 +87,7 @@ def searched(store: Store, query: str, k: int, **options) -> list[tuple[str, str
 
 
 same_check = settings(
-    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=examples(10), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 
 
@@ -375,5 +376,5 @@ class DocumentMachine(RuleBasedStateMachine):
 def test_documents_behave_as_a_dictionary(kind, steps):
     machine = type("Machine", (DocumentMachine,), {"kind": kind})
     run_state_machine_as_test(
-        machine, settings=settings(max_examples=30, stateful_step_count=steps, deadline=None)
+        machine, settings=settings(max_examples=examples(12), stateful_step_count=steps, deadline=None)
     )

@@ -7,11 +7,12 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from effort import examples
 from perdure import Memory, MemoryConfig
 from properties.memory_run import CONFIGS, Space, everything, listed, millis
 from properties.strategies import METADATA, TAGS, TEXTS, Call, Chooser, Drawn, a_telling, correct, forget
 
-thorough = settings(max_examples=60, deadline=None)
+thorough = settings(max_examples=examples(24), deadline=None)
 configs = st.sampled_from([config.replace(consolidation="collapse-duplicates") for config in CONFIGS])
 SAME = ("alpha beta", " alpha   beta", "alpha\tbeta ", "alpha  beta", TEXTS[2])
 IDS = tuple(f"fact {n}" for n in range(8))

@@ -9,6 +9,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from effort import examples
 from perdure import InvalidRequest, ManualClock, NotFound, Store
 from perdure.base.instants import to_millis
 from perdure.filters.evaluate import matches
@@ -214,7 +215,7 @@ class Trial:
 
 
 @given(st.lists(steps, max_size=14), filters)
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 def test_a_filter_finds_what_the_reference_matches_after_any_writes(script, told):
     trial = Trial()
     for step in script:
@@ -223,7 +224,7 @@ def test_a_filter_finds_what_the_reference_matches_after_any_writes(script, told
 
 
 @given(st.lists(metadata, min_size=1, max_size=8), st.lists(filters, min_size=1, max_size=6))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(24), deadline=None)
 def test_every_filter_and_its_negation_share_out_the_rows(rows, told):
     with Store.open(":memory:") as store:
         memory = store.memory()

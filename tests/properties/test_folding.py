@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from effort import examples
 from perdure import Corrupt, ManualClock, Memory, MemoryConfig, PerdureError, Store
 from perdure.log.memory import MemoryLog
 from perdure.log.protocol import Entry
@@ -42,7 +43,7 @@ from properties.strategies import IDS, METADATA, NOW, ONE_IN, TEXTS, Call, Choos
 KEYS = ("key 0", "key 1", "key 2")
 FIRST = SpaceRecord("ann", "", "english.v1", 0.9, 0.4, 1, b"block key")
 configs = st.sampled_from([*CONFIGS, MemoryConfig(ranking=Relevance())])
-usual = settings(max_examples=40, deadline=None)
+usual = settings(max_examples=examples(16), deadline=None)
 
 
 # Records, one by one: a history in which some facts are forgotten, beside one that never held them.
@@ -165,7 +166,7 @@ def folded(records: Sequence[Record | None]) -> list[Record]:
     def read() -> Iterator[Entry]:
         return (Entry(seq, one) for seq, one in enumerate(data, 1))
 
-    return list(fold(1, read))
+    return list(fold(1, read, b"secret"))
 
 
 def numbers_in(record: Record) -> Iterable[int]:
@@ -200,7 +201,7 @@ def check_dense(records: Sequence[Record]) -> None:
 
 
 @given(histories())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(120), deadline=None)
 def test_what_is_folded_is_what_a_space_that_never_held_the_forgotten_facts_folds_to(found):
     first = folded(found.first)
     assert first == folded(found.second)
@@ -248,7 +249,7 @@ def meaning(records: Sequence[Record | None]) -> dict[str, Any]:
 
 
 @given(histories())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_folding_changes_nothing_of_what_the_records_say_and_says_each_thing_once(found):
     kept = folded(found.second)
     said = meaning(kept)

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
+from effort import examples
 from perdure.lexical import reference
 from perdure.lexical.bm25 import WorkExceeded
 
@@ -266,7 +267,7 @@ def is_refused(module: Any, blob: bytes) -> bool:
 
 
 @both_implementations
-@settings(max_examples=400)
+@settings(max_examples=examples(150))
 @given(
     st.lists(st.tuples(st.integers(2, len(BLOB) // 4 - 2), st.integers(0, 31)), min_size=1, max_size=3),
     st.sampled_from([0, 0, 0, 4, -4, 1]),

@@ -7,6 +7,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from effort import examples
 from perdure import MemoryConfig
 from perdure.policies import Relevance
 from properties import strategies
@@ -16,7 +17,7 @@ from properties.strategies import IDS, TEXTS, Call, Drawn, scripts
 CANARY = "quokka"
 configs = st.sampled_from(CONFIGS)
 queries = st.sampled_from(("alpha", "beta gamma", "delta alpha epsilon", "gamma"))
-thorough = settings(max_examples=60, deadline=None)
+thorough = settings(max_examples=examples(24), deadline=None)
 
 
 @st.composite

@@ -10,6 +10,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
+from effort import examples
 from perdure import MemoryConfig
 from properties import strategies
 from properties.memory_oracle import Oracle, Refused
@@ -178,7 +179,9 @@ class MemoryMachine(RuleBasedStateMachine):
 
 
 TestMemoryAgainstPlainLists = MemoryMachine.TestCase
-TestMemoryAgainstPlainLists.settings = settings(max_examples=50, stateful_step_count=25, deadline=None)
+TestMemoryAgainstPlainLists.settings = settings(
+    max_examples=examples(12), stateful_step_count=25, deadline=None
+)
 
 
 def live_through(seed: int, steps: int) -> None:
@@ -189,8 +192,8 @@ def live_through(seed: int, steps: int) -> None:
         both.check(random.choice(AS_OFS), random.choice(KNOWN_ATS))
 
 
-def test_hundreds_of_random_histories_read_the_same_in_memory_and_in_plain_lists():
-    for seed in range(250):
+def test_random_histories_read_the_same_in_memory_and_in_plain_lists():
+    for seed in range(examples(40)):
         live_through(seed, 25)
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from effort import examples
 from perdure import Fact, MemoryConfig
 from perdure.policies import Consolidation, ExpiredFor, FactSummary, MaxFacts, SupersededFor
 from properties.memory_oracle import DAWN
@@ -20,7 +22,7 @@ limits = st.integers(1, 8)
 forgetting_policies = st.one_of(
     spans.map(ExpiredFor), spans.map(SupersededFor), limits.map(MaxFacts), st.just("keep-all")
 )
-thorough = settings(max_examples=30, deadline=None)
+thorough = settings(max_examples=examples(12), deadline=None)
 ORDER = ("superseded", "expired", "current", "not-yet-valid")
 
 
@@ -113,8 +115,14 @@ def test_a_preview_changes_nothing_and_names_what_the_run_takes(config, script, 
 def test_a_policy_removes_as_a_forget_of_the_same_ids_does(config, script, policy, chain):
     space, other = after(script, config, forgetting=policy), after(script, config)
     done = space.memory.apply_forgetting(include_chain=chain, dry_run=False)
-    assert other.memory.forget(ids=done.forgotten) == done
+    # Whose policy or caller it was is an event of its own kind, so that the chains of events differ.
+    assert without_event(other.memory.forget(ids=done.forgotten)) == without_event(done)
     assert everything(space.memory) == everything(other.memory)
+
+
+def without_event(done):
+    certificate = msgspec.structs.replace(done.certificate, event=None, seal="")
+    return msgspec.structs.replace(done, certificate=certificate)
 
 
 @given(configs, scripts())

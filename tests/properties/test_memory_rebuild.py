@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from effort import examples
 from perdure import Forgotten, ManualClock, MemoryConfig, PerdureError, Store
 from perdure.model.namespace import Namespace
 from perdure.policies import Relevance
@@ -62,7 +63,7 @@ class Budgeted(Space):
 
 
 @given(choices, scripts(), st.randoms(use_true_random=False))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(16), deadline=None)
 def test_a_state_rebuilt_from_the_log_gives_the_same_answers_bit_for_bit(config, script, random):
     compare_rebuilt(config, script, random)
 
@@ -80,13 +81,13 @@ def compare_rebuilt(config: MemoryConfig, script: list[Call], random: Random) ->
 
 
 def test_states_rebuilt_at_random_points_of_long_histories_give_the_same_answers():
-    for seed in range(30):
+    for seed in range(examples(8)):
         random = Random(seed)
         compare_rebuilt(random.choice(CHOICES), random_script(seed, 40), random)
 
 
 @given(choices, scripts(max_size=40))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(16), deadline=None)
 def test_writing_on_a_rebuilt_state_does_what_writing_on_the_first_one_does(config, script):
     kept, rebuilt = Space(config), Space(config)
     for call in script:
@@ -119,7 +120,7 @@ def keep_snapshot(space: Space) -> None:
 
 
 def test_writing_on_a_state_from_a_snapshot_does_what_writing_on_the_first_one_does():
-    for seed in range(60):
+    for seed in range(examples(16)):
         random = Random(seed)
         config = random.choice(CHOICES)
         kept, loaded = Space(config), Space(config)
@@ -133,7 +134,7 @@ def test_writing_on_a_state_from_a_snapshot_does_what_writing_on_the_first_one_d
         assert answers(loaded, config) == answers(kept, config)
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(examples(5)))
 def test_a_store_in_files_answers_after_every_opening_as_the_one_in_memory(seed):
     random = Random(seed)
     config = random.choice(CHOICES)
@@ -163,7 +164,7 @@ def test_hundreds_of_stores_in_files_answer_as_those_in_memory():
 
 
 @given(st.integers(0, 2**32), choices)
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=examples(4), deadline=None)
 def test_a_second_handle_on_the_same_files_sees_every_write_of_the_first(seed, config):
     with TemporaryDirectory() as folder:
         first = OnDisk(folder, config)
@@ -184,7 +185,7 @@ def test_a_second_handle_on_the_same_files_sees_every_write_of_the_first(seed, c
 
 
 @given(scripts(), scripts())
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(10), deadline=None)
 def test_spaces_of_one_store_know_nothing_of_each_other(one, other):
     alone, shared = Space(CONFIGS[3]), Budgeted(CONFIGS[3])
     beside = shared.store.memory("someone", "else", config=CONFIGS[3])
@@ -209,7 +210,7 @@ def try_call(memory: Any, call: Call) -> None:
 
 
 @given(choices, scripts())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(16), deadline=None)
 def test_one_script_one_clock_and_one_secret_give_equal_replies(config, script):
     one, other = Space(config), Space(config)
     assert list(map(plain, one.run_all(script))) == list(map(plain, other.run_all(script)))

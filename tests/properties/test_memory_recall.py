@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from effort import examples
 from perdure import MemoryConfig
 from perdure.policies import ExponentialRecency, Relevance
 from perdure.policies.scoring import combined_score
@@ -34,7 +35,7 @@ histories = st.sampled_from(("current", "all", "historical"))
 times = st.fixed_dictionaries(
     {}, optional={"as_of": st.sampled_from((0, 2, 5, 101, 150)), "known_at": st.sampled_from((99, 101, 103))}
 )
-thorough = settings(max_examples=60, deadline=None)
+thorough = settings(max_examples=examples(24), deadline=None)
 
 
 def lived(config: MemoryConfig, script: list[Call]) -> Space:
@@ -93,7 +94,7 @@ def test_the_results_for_k_begin_those_for_one_more(config, script, query, histo
 
 
 @given(st.integers(1, 12), st.integers(1, 60))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(8), deadline=None)
 def test_however_many_superseded_facts_match_better_the_current_ones_fill_k(current, stale):
     space = Space(MemoryConfig(supersession="latest-by-subject"))
     for number in range(stale):

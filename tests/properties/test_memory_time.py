@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from effort import examples
 from perdure import MemoryConfig
 from properties import strategies
 from properties.memory_run import Space, listed, millis, random_script, recalled, statuses
@@ -141,7 +142,7 @@ def live_through(seed: int, steps: int) -> None:
 
 
 def test_after_any_interleaving_of_writes_the_last_fact_to_have_begun_is_current():
-    for seed in range(2_500):
+    for seed in range(examples(300)):
         live_through(seed, 12)
 
 
@@ -209,7 +210,7 @@ def open_space() -> Space:
 
 
 @given(scripts(), st.sampled_from(INSTANTS), st.sampled_from((None, 99, 101, 103)))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(24), deadline=None)
 def test_every_visible_fact_has_one_status_and_current_and_historical_make_up_all(script, as_of, known_at):
     space = Space(LATEST)
     space.run_all(script)
@@ -244,7 +245,7 @@ def newest_moment(space: Space) -> int:
 
 
 @given(seeds, st.sampled_from(("explicit", "latest-by-subject")))
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(32), deadline=None)
 def test_what_was_known_at_a_moment_is_what_a_store_held_that_had_heard_no_more(seed, policy):
     space = Space(MemoryConfig(supersession=policy))
     held: dict[int, list[dict[str, str]]] = {NOW - 1: [{} for _ in INSTANTS]}
@@ -257,7 +258,7 @@ def test_what_was_known_at_a_moment_is_what_a_store_held_that_had_heard_no_more(
 
 
 @given(scripts())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(24), deadline=None)
 def test_knowing_more_never_hides_a_fact(script):
     space = Space(LATEST)
     space.run_all(script)
@@ -272,7 +273,7 @@ def test_knowing_more_never_hides_a_fact(script):
 @given(
     scripts(), st.lists(st.sampled_from(strategies.IDS), min_size=2, max_size=4, unique=True), st.randoms()
 )
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(32), deadline=None)
 def test_forgetting_facts_together_leaves_what_forgetting_them_one_by_one_leaves(script, ids, random):
     together, apart = Space(LATEST), Space(LATEST)
     for space in (together, apart):
@@ -286,7 +287,7 @@ def test_forgetting_facts_together_leaves_what_forgetting_them_one_by_one_leaves
 
 
 @given(scripts(), st.lists(st.sampled_from(strategies.IDS), min_size=1, max_size=3, unique=True))
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(32), deadline=None)
 def test_no_older_fact_comes_back_while_one_that_superseded_it_stays(script, ids):
     space = Space(LATEST)
     space.run_all(script)
@@ -308,7 +309,7 @@ def test_no_older_fact_comes_back_while_one_that_superseded_it_stays(script, ids
 
 
 @given(scripts())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(24), deadline=None)
 def test_no_fact_supersedes_itself_through_others(script):
     space = Space(LATEST)
     for call in script:
@@ -320,7 +321,7 @@ def test_no_fact_supersedes_itself_through_others(script):
 
 
 @given(scripts())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(24), deadline=None)
 def test_a_fact_s_history_is_what_forgetting_its_chain_would_take(script):
     space = Space(LATEST)
     space.run_all(call for call in script if not call[1].get("soft"))
@@ -333,7 +334,7 @@ def test_a_fact_s_history_is_what_forgetting_its_chain_would_take(script):
 
 
 @given(scripts(), st.lists(st.sampled_from(strategies.IDS), min_size=1, max_size=3, unique=True))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(24), deadline=None)
 def test_hiding_facts_shows_the_statuses_that_forgetting_them_shows(script, ids):
     hidden, gone = Space(LATEST), Space(LATEST)
     for space in (hidden, gone):

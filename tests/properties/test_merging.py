@@ -8,13 +8,14 @@ from typing import Any
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from effort import examples
 from perdure import Memory, MemoryConfig
 from perdure.policies import Prune
 from perdure.policies.uniting import united_importance, united_kind, united_metadata, united_tags
 from properties.memory_run import CONFIGS, Space, everything, listed, millis
 from properties.strategies import METADATA, TAGS, scripts
 
-usual = settings(max_examples=40, deadline=None)
+usual = settings(max_examples=examples(16), deadline=None)
 DAY_MS = 86_400_000
 TEXTS = (
     "alpha beta gamma delta one",

@@ -11,6 +11,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from effort import examples
 from perdure import Fact, ManualClock, MemoryConfig, PerdureError, Store
 from perdure.policies import Prune
 from properties.memory_run import listed
@@ -85,7 +86,7 @@ def held(memory: Any) -> set[str]:
 
 
 @given(st.lists(calls, min_size=1, max_size=10))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(24), deadline=None)
 def test_observers_hear_of_each_fact_that_comes_or_goes_and_of_nothing_else(script):
     clock, notes = ManualClock(NOW), Notes()
     with Store.open(":memory:", clock=clock) as store:
@@ -103,7 +104,7 @@ def test_observers_hear_of_each_fact_that_comes_or_goes_and_of_nothing_else(scri
 
 
 @given(st.lists(calls, min_size=1, max_size=10), flags)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(10), deadline=None)
 def test_a_store_that_is_opened_again_or_purged_shows_what_it_showed(script, purged):
     clock = ManualClock(NOW)
     with TemporaryDirectory() as folder:

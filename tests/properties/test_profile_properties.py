@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from effort import examples
 from perdure.lexical.characters import classes
 from perdure.lexical.profile import count_words, get_profile, is_blank
 from perdure.lexical.unicode_table import GAPS
@@ -17,7 +18,7 @@ INTERESTING = (
     "aZé\u0301İßΣ09 1\t-.,'’@/+#:_*(%\u200d\u200b\ufe0f漢かが\u3099한กำ\u05d0\u05b8\u0645\u064e"
     "👍\U0001f3fd🇳\U0001fae8\u2028ﬁ½"
 )
-law = settings(deadline=None, max_examples=150)
+law = settings(deadline=None, max_examples=examples(60))
 texts = st.one_of(st.text(max_size=40), st.text(alphabet=INTERESTING, max_size=40))
 digit_texts = st.text(alphabet="0123456789 -()+.,a", max_size=40)
 words = st.text(alphabet="abcdefghijklmnopqrstuvwxyzABCXYZ", min_size=1, max_size=12)
@@ -157,6 +158,6 @@ def test_a_long_text_of_one_kind_costs_time_and_terms_in_proportion(unit):
 
 
 @given(st.text(min_size=65, max_size=300))
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=examples(12))
 def test_long_chunks_are_analysed_like_short_ones_every_time(text):
     assert PROFILE.document_terms(text) == PROFILE.document_terms(text)

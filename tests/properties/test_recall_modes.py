@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from effort import examples
 from perdure import MemoryConfig
 from properties.memory_run import Space
 from properties.recall_trial import Trial
@@ -23,7 +24,7 @@ MODES: dict[str, dict[str, Any]] = {
 
 
 @given(st.integers(100, 10_000))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(16), deadline=None)
 def test_the_results_for_k_begin_those_for_more_under_one_candidate_limit(seed):
     trial = Trial(seed)
     query, options = trial.question()

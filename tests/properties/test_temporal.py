@@ -9,6 +9,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from effort import examples
 from perdure.model.status import Status
 from perdure.temporal.columns import BEGINNING, FOREVER, RETRACTED
 from perdure.temporal.knowledge import EndColumns, FactColumns, LinkColumns, columns_as_known
@@ -40,7 +41,7 @@ INSTANTS = range(-1, LAST + 2)
 times = st.integers(0, LAST)
 seeds = st.integers(0, 2**32)
 edges = st.sampled_from([BEGINNING, FOREVER]) | times
-thorough = settings(max_examples=150, deadline=None)
+thorough = settings(max_examples=examples(60), deadline=None)
 
 
 @st.composite
@@ -173,7 +174,7 @@ def test_each_status_begins_at_its_instant_and_not_one_millisecond_before(older,
 @given(
     st.lists(times, min_size=4, max_size=4, unique=True), st.lists(st.none() | times, min_size=4, max_size=4)
 )
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(16), deadline=None)
 def test_any_order_of_arrival_of_dated_facts_gives_the_same_current_fact_at_every_instant(starts, lengths):
     facts = [
         Told("s", start, None if length is None else start + length + 1)
@@ -353,7 +354,7 @@ def graphs(draw, size: int = 7) -> Graph:
 
 
 @given(graphs(), st.sets(st.integers(0, 6), max_size=4))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(120), deadline=None)
 def test_removing_a_set_leaves_the_links_of_removing_its_members_in_any_order(graph, removed):
     at_once = Graph(graph.effs, list(graph.links.values()))
     at_once.remove(removed)

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from effort import examples
 from perdure import Blocked, Conflict, ManualClock, MemoryConfig, Store
 from perdure.transfer import importing
 from properties.memory_run import CONFIGS, SECRET, Space, everything, random_script
@@ -90,7 +91,7 @@ def answers(store: Store, config: MemoryConfig) -> Any:
 
 
 @given(configs, scripts(), st.randoms(use_true_random=False), st.booleans())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(24), deadline=None)
 def test_an_import_into_an_empty_store_gives_the_same_answers_and_the_same_export(
     config, script, random, blocks
 ):
@@ -123,7 +124,7 @@ def compare_moved(seed: int, size: int) -> None:
 
 
 @given(configs, scripts(), st.randoms(use_true_random=False))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(12), deadline=None)
 def test_importing_again_writes_nothing(config, script, random):
     source = Source(config, random)
     source.live(script)
@@ -136,7 +137,7 @@ def test_importing_again_writes_nothing(config, script, random):
 
 
 @given(configs, scripts(), st.randoms(use_true_random=False))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(12), deadline=None)
 def test_an_import_goes_on_where_an_earlier_one_was_cut_off(config, script, random):
     source = Source(config, random)
     source.live(script)
@@ -149,7 +150,7 @@ def test_an_import_goes_on_where_an_earlier_one_was_cut_off(config, script, rand
 
 
 @given(configs, scripts(), st.randoms(use_true_random=False))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(12), deadline=None)
 def test_imports_of_one_file_at_once_store_it_once_however_they_overtake_each_other(config, script, random):
     source = Source(config, random)
     source.live(script)
@@ -168,7 +169,7 @@ def test_imports_of_one_file_at_once_store_it_once_however_they_overtake_each_ot
 
 
 @given(configs, scripts(), scripts(max_size=8), st.randoms(use_true_random=False))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(12), deadline=None)
 def test_a_later_export_brings_what_was_told_since(config, script, more, random):
     source = Source(config, random)
     for memory in (source.memory, source.other):  # so that both are there, in this order
@@ -189,7 +190,7 @@ def test_a_later_export_brings_what_was_told_since(config, script, more, random)
 
 
 @given(configs, scripts(), st.randoms(use_true_random=False))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(8), deadline=None)
 def test_a_dry_run_says_what_an_import_does_and_writes_nothing(config, script, random):
     source = Source(config, random)
     source.live(script)
@@ -221,7 +222,7 @@ PARTS: list[dict[str, Any]] = [
 
 
 @given(configs, scripts(), st.randoms(use_true_random=False), st.sampled_from(PARTS))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(24), deadline=None)
 def test_a_filtered_export_is_that_of_a_store_in_which_all_else_was_forgotten(config, script, random, part):
     source = Source(config, random)
     source.live(script)

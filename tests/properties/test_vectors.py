@@ -19,6 +19,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from effort import examples
 from perdure import ManualClock, MemoryConfig, PerdureError, Store
 from perdure.documents.units import cuts_of
 from properties.test_memory_rebuild import keep_snapshot
@@ -358,7 +359,7 @@ scripts = st.lists(calls(), min_size=3, max_size=18)
 @given(scripts)
 @example(HIDDEN_AND_EMBEDDED)
 @example(LONG_AND_REPLACED)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(10), deadline=None)
 def test_every_unit_has_its_vector_and_meaning_finds_what_brute_force_finds_on_every_backend(script):
     live_through(script)
 

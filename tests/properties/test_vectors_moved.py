@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from effort import examples
 from perdure import ManualClock, Store, salvage, verify
 from properties.test_vectors import NOW, SECRET, Call, Side, Table, answers, follow, scripts
 
@@ -39,7 +40,7 @@ def empty() -> Store:
 
 
 @given(scripts)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(16), deadline=None)
 def test_an_import_into_an_empty_store_gives_the_same_vectors_and_the_same_export(script):
     side, table = lived(script)
     lines = exported(side.store)
@@ -60,7 +61,7 @@ def test_an_import_into_an_empty_store_gives_the_same_vectors_and_the_same_expor
 
 
 @given(scripts, st.randoms(use_true_random=False))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(12), deadline=None)
 def test_an_import_of_vectors_goes_on_where_an_earlier_one_was_cut_off(script, random):
     side, table = lived(script)
     lines = exported(side.store).splitlines(keepends=True)

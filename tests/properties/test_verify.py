@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyroaring import BitMap
 
+from effort import examples
 from perdure import ManualClock, Store, salvage
 from perdure.log.memory import MemoryLog
 from perdure.log.records import EndRecord, decode
@@ -42,7 +43,7 @@ def built(log: MemoryLog, upto: int | None = None) -> SpaceState:
 
 
 @given(choices, scripts(), st.randoms(use_true_random=False))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(16), deadline=None)
 def test_a_store_that_only_perdure_wrote_has_no_findings_at_any_moment(config, script, random):
     space = Space(config)
     for call in script:

@@ -8,14 +8,17 @@ from typing import Any
 
 import pytest
 
+from backends import chosen, open_at
 from perdure import ManualClock, Memory, MemoryConfig, Store
 from perdure.log.journal.log import open_journal
 
 NOW = "2026-01-01T00:00:00Z"
 NOW_MS = 1_767_225_600_000
 DAY_MS = 86_400_000
-BACKENDS = ("memory", "sqlite")
-EVERY_BACKEND = (*BACKENDS, "journal")  # for what is about the log: `backend` is overridden with it
+BACKENDS = chosen("memory", "sqlite")
+EVERY_BACKEND = chosen(
+    "memory", "sqlite", "journal"
+)  # for what is about the log: `backend` is overridden with it
 
 OpenStore = Callable[..., Store]
 
@@ -42,7 +45,7 @@ def open_store(backend: str, tmp_path: Path, clock: ManualClock) -> Iterator[Ope
             log = open_journal(tmp_path / name, durability=options.pop("durability"))
             store = Store.open(log=log, **options)
         else:
-            store = Store.open(":memory:" if backend == "memory" else tmp_path / name, **options)
+            store = open_at(tmp_path / name, backend, **options)
         opened.append(store)
         return store
 

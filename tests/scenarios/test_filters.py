@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from effort import examples
 from perdure import InvalidRequest, Limits, Memory, MemoryConfig, QueryLimit, Store
 from perdure.base.canonical import canonical_json
 from perdure.filters.grammar import FirstClass
@@ -273,7 +274,7 @@ json_values = st.recursive(
 
 
 @given(st.lists(json_values, min_size=1, max_size=6))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 def test_any_json_value_is_found_by_itself_and_kept_as_it_was(values):
     with Store.open(":memory:") as store:
         memory: Memory = store.memory()

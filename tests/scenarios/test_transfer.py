@@ -159,7 +159,7 @@ def test_an_earlier_export_does_not_bring_back_what_was_forgotten_with_a_block(o
         store.import_([earlier])
     assert failed.value.committed == "no"
     assert failed.value.details["problems"][0]["line"] == 3
-    assert "forgotten with block=True" in failed.value.details["problems"][0]["reason"]
+    assert "forgotten with block: true" in failed.value.details["problems"][0]["reason"]
     report = store.import_([earlier], strict=False)
     assert (report.created, report.existing, report.skipped) == (0, 1, 2)
     assert [problem.line for problem in report.problems] == [3, 5]
@@ -323,8 +323,8 @@ def test_lines_that_were_taken_out_are_noticed(store):
 
 @pytest.mark.parametrize("strict", [True, False])
 def test_a_newer_format_is_refused_as_a_whole(store, strict):
-    newer = HEADER.replace('"version":1', '"version":2,"unheard":true')
-    with pytest.raises(ImportFailed, match=r"format version 2.*newer build") as failed:
+    newer = HEADER.replace('"version":1', '"version":3,"unheard":true')
+    with pytest.raises(ImportFailed, match=r"format version 3.*newer build") as failed:
         store.import_([record(fact(0), header=newer)], strict=strict)
     assert failed.value.committed == "no"
     assert store.log.spaces() == []
@@ -533,7 +533,7 @@ def test_a_block_earlier_in_the_file_holds_in_a_dry_run_as_well(open_store, betw
     lines = record(block, *facts, fact(between, id="x", text="the PIN is 9"), header=header.decode())
     lines = lines.replace(SPACE.encode(), space)
     dry = target.import_([lines], dry_run=True)
-    assert [(p.line, "block=True" in p.reason) for p in dry.problems] == [(between + 4, True)]
+    assert [(p.line, "block: true" in p.reason) for p in dry.problems] == [(between + 4, True)]
     with pytest.raises(ImportFailed) as failed:
         target.import_([lines])
     assert failed.value.committed == "no"

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from effort import examples
 from perdure import InvalidRequest, Memory, Store
 from scenarios.stores import ids, texts
 
@@ -81,7 +82,7 @@ def test_operators_and_punctuation_in_a_query_are_literal_text(memory):
 
 
 @given(st.text(max_size=40))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 def test_any_text_at_all_is_a_query_or_is_refused_as_blank(memory_of_symbols, query):
     try:
         memory_of_symbols.recall(query)
@@ -91,7 +92,7 @@ def test_any_text_at_all_is_a_query_or_is_refused_as_blank(memory_of_symbols, qu
 
 
 @given(st.text(min_size=1, max_size=40))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 def test_any_text_that_may_be_told_is_found_by_itself(text):
     with Store.open(":memory:") as store:
         memory = filled(store.memory(), NOISE)

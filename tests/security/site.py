@@ -15,8 +15,9 @@ from perdure import ManualClock
 from perdure.contract.operations import OPERATIONS, Role
 from perdure.server.app import create_app
 from perdure.server.keys import Grant, Keyring
+from perdure.server.roots import admit
 from perdure.server.settings import Settings
-from perdure.server.tenants import OpenStore, admit
+from perdure.server.tenants import OpenStore
 
 NOW = 1_772_366_400_000  # 2026-03-01 12:00 UTC
 JSON = {"content-type": "application/json"}

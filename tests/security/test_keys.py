@@ -112,7 +112,7 @@ def test_a_key_does_what_its_role_allows_and_nothing_more(site, role):
             assert (reply.status_code, code(reply)) == (403, "forbidden"), op
         else:
             assert reply.status_code != 401, op
-            assert reply.status_code != 403 or op in ("verify", "purge", "import"), op
+            assert reply.status_code != 403 or op in ("verify", "purge", "import", "storeEvents"), op
 
 
 def test_a_read_only_key_leaves_no_trace_of_any_write_that_it_tries(site):
@@ -146,17 +146,50 @@ def test_a_purge_takes_an_admin_s_key_however_it_is_asked_for(site, purge):
     assert site.call("hasDocument", {"id": "f"}, key).json() == {"exists": True}
 
 
-def test_pages_that_describe_the_server_need_a_key_where_other_machines_can_come(tmp_path):
+@pytest.mark.parametrize("host", ["127.0.0.1", "192.0.2.1"])
+def test_from_the_first_key_on_every_page_but_health_needs_one(tmp_path, host):
     with Site(tmp_path / "near") as near:
-        for page in ("/metrics", "/docs", "/openapi.json", "/health/live"):
+        for page in ("/docs", "/openapi.json", "/health/live"):
             assert near.send("GET", page).status_code == 200
-        near.key()
-        reader = near.key(role="read")
-        far = Site(near.directory, host="192.0.2.1", allow_hosts=("localhost",))
-        with far:
+        assert near.send("GET", "/metrics").status_code == 401
+        assert near.send("GET", "/metrics", near.token()).status_code == 200
+        reader, admin = near.key(role="read"), near.key(role="admin")
+        site = Site(near.directory, host=host, allow_hosts=("localhost",))
+        with site:
             for page in ("/metrics", "/docs", "/openapi.json"):
-                assert far.send("GET", page).status_code == 401
-                assert far.send("HEAD", page).status_code == 401
-                assert far.send("GET", page, reader).status_code == 200
-            assert far.send("GET", "/health/live").json() == {"status": "ok"}
-            assert far.send("GET", "/health/ready").json() == {"status": "ok"}
+                for asker in (near, site):
+                    assert asker.send("GET", page).status_code == 401
+                    assert asker.send("HEAD", page).status_code == 401
+                    assert asker.send("GET", page, near.token()).status_code == 401
+                    assert asker.send("GET", page, admin).status_code == 200
+            assert site.send("GET", "/docs", reader).status_code == 200
+            assert site.send("GET", "/health/live").json() == {"status": "ok"}
+            assert site.send("GET", "/health/ready").json() == {"status": "ok"}
+
+
+@pytest.mark.parametrize(
+    "grant",
+    [
+        {"role": "read"},
+        {"role": "write"},
+        {"role": "admin", "principal": "u1"},
+        {"role": "admin", "scope": "s"},
+        {"role": "admin", "principal": "", "scope": ""},
+    ],
+)
+def test_the_metrics_are_for_admins_whose_keys_are_bounded_by_nothing(tmp_path, grant):
+    with Site(tmp_path / "stores") as site:
+        told = site.send("GET", "/metrics", site.key(**grant))
+        assert (told.status_code, told.json()["error"]["code"]) == (403, "forbidden")
+        assert "perdure_" not in told.text
+        assert site.send("GET", "/metrics", site.key(role="admin")).status_code == 200
+
+
+def test_of_a_root_of_tenants_no_tenant_s_key_sees_the_metrics_of_the_others(tmp_path):
+    with Site(tmp_path / "stores", tenants=("acme", "beta")) as site:
+        site.call("remember", {"text": "it stays"}, site.key("acme", principal="u1"))
+        told = site.send("GET", "/metrics", site.key("beta", role="admin"))
+        assert told.status_code == 403
+        assert "perdure_" not in told.text
+        owner = site.send("GET", "/metrics", site.key("default", role="admin"))
+        assert "perdure_open_stores 1.0" in owner.text

@@ -20,7 +20,7 @@ from perdure.contract.operations import OPERATIONS
 from perdure.memory.config import MemoryConfig
 from perdure.server.logs import start_logging
 
-from .asking import requests
+from .asking import change, conversation, requests
 from .site import JSON, Site
 
 MARK = "zqmark"  # no word of ours, and untouched by folding, stemming and JSON
@@ -93,6 +93,23 @@ def attack(site: Site, key: str) -> list[Any]:
     replies.append(
         site.call("remember", {**FACT, "id": ids[0], "idempotencyKey": marked("idempotency")}, key)
     )
+    draft = {
+        "id": ids[0],
+        "kind": "semantic",
+        "content": marked("content"),
+        "labels": {marked("l"): marked("v")},
+    }
+    draft["subject"] = marked("subject")
+    for asked in (
+        change(marked("key"), marked("uri"), operation="create", draft=draft, reason=marked("reason")),
+        change(marked("key"), marked("uri"), operation="create", draft=draft | {"content": marked("other")}),
+        change(marked("k2"), f"perdure:turn/{marked('s')}/1/t", operation="create", draft=draft),
+        change(marked("k3"), "x", operation="create", draft=draft | {"kind": marked(" kind ")}),
+        change(marked("k4"), "x", operation=marked(" operation ")),
+    ):
+        replies.append(site.call("applyChanges", asked, key))
+    for turns in (marked("said"), [], {marked("name"): 1}):
+        replies.append(site.call("rememberConversation", conversation(ids[0], turns), key))
     for id_ in ids:
         for op, request in requests(id_).items():
             query = {"query": marked("query")} if "query" in request else {}
@@ -123,9 +140,10 @@ def attack(site: Site, key: str) -> list[Any]:
     replies += [
         site.send("POST", f"/{marked('path')}", key, headers=JSON, content=b"{}"),
         site.send(marked("METHOD"), f"/api/v1/{marked('path')}", key),
-        site.send("GET", "/docs", headers={"host": marked("host")}),
+        # A host that is written as one is told by the log, since whoever runs the server may want to allow it.
+        site.send("GET", "/docs", headers={"host": f"{marked('host')}/"}),
         site.send(
-            "GET", "/docs", headers={"origin": f"http://{marked('origin')}", "user-agent": marked("agent")}
+            "GET", "/docs", headers={"origin": f"http://{marked('origin')}/", "user-agent": marked("agent")}
         ),
         site.call("list", {}, marked("key")),
         site.call("list", {}, f"pk_{'0' * 16}_{marked('key')}"),
@@ -190,9 +208,10 @@ def unmarked(text: str, where: str, *secrets: str) -> None:
 
 
 def pages_of(site: Site) -> str:
-    return "\n".join(
-        site.send("GET", page).text for page in ("/metrics", "/docs", "/openapi.json", "/health/ready")
-    )
+    pages = ("/metrics", "/docs", "/openapi.json", "/health/ready")
+    replies = [site.send("GET", page, site.key("default", role="admin")) for page in pages]
+    assert {reply.status_code for reply in replies} == {200}
+    return "\n".join(reply.text for reply in replies)
 
 
 @pytest.mark.parametrize("form", ["json", "console"])

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from perdure.server.tenants import find_directory
+from perdure.server.roots import find_directory
 
 from .site import JSON, Site
 

@@ -11,12 +11,16 @@ from pathlib import Path
 
 import pytest
 
-from .asking import code, requests, told
+from .asking import change, code, conversation, requests, told
 from .site import Site
 
-# Random, or keyed by a secret of the store: ids that were made up, cursors, and what a certificate seals.
-KEYED = re.compile(rb'"(?:store|seal|cursor)":"[^"]*"|"(?:mem-)?[0-9a-f]{32}"')
-CURSORS = ("list", "changes", "listDocuments")
+# Random, or keyed by a secret of the store: ids that were made up, those of keys, cursors, and what a
+# certificate seals. And the places of events, which are counted over the whole store.
+KEYED = re.compile(
+    rb'"(?:store|seal|cursor|historyId|headDigest|digest)":"[^"]*"|"(?:mem-)?[0-9a-f]{32}"'
+    rb'|"event":\{[^}]*\}|(?<=\{)"sequence":\d+,"type"|"actor":"[0-9a-f]{16}"'
+)
+CURSORS = ("list", "changes", "listDocuments", "events")
 
 
 def populate(site: Site) -> None:
@@ -32,6 +36,10 @@ def populate(site: Site) -> None:
         site.call("forget", {"scope": {"kind": "ids", "ids": ["f1"]}, "block": True}, key)
         site.call("forget", {"scope": {"kind": "ids", "ids": ["f2"]}, "soft": True}, key)
         site.call("recordUse", {"ids": ["f3"], "contextId": "c", "idempotencyKey": "u"}, key)
+        node = {"id": "theirs", "kind": "semantic", "content": "told to them", "status": "active"}
+        made = site.call("applyChanges", change("theirs", "e", operation="create", draft=node), key)
+        assert made.status_code == 200
+        assert site.call("rememberConversation", conversation("theirs", "told there"), key).status_code == 200
 
 
 @pytest.fixture
@@ -178,13 +186,14 @@ def test_fields_of_requests_name_no_tenant_principal_or_scope_beside_the_headers
 
 def test_lists_of_the_store_tell_a_fixed_key_of_its_own_alone(shared):
     key = shared.key("a", "admin", principal="u2")
-    assert shared.call("spaces", {}, key).json() == {"spaces": [{"principal": "u2", "scope": ""}]}
-    assert shared.call("stats", {}, key).json()["spaces"] == 1
+    mine = [{"principal": "u2", "scope": ""}, {"principal": "u2", "scope": "#conversation"}]
+    assert shared.call("spaces", {}, key).json() == {"spaces": mine}
+    assert shared.call("stats", {}, key).json()["spaces"] == 2
     exported = shared.call("export", {}, key).content
     assert b"u1" not in exported
     assert b'"u2"' in exported
     assert b"work" not in exported
-    for op in ("verify", "purge", "import"):
+    for op in ("verify", "purge", "import", "storeEvents"):
         assert shared.call(op, {}, key).status_code == 403
 
 

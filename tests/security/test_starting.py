@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import socket
 import stat
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+import forked
+from forked import COMMAND
 from perdure.errors import InvalidRequest, PerdureError
 from perdure.server.app import create_app
 from perdure.server.keys import Keyring
@@ -40,12 +41,8 @@ def test_no_auth_is_refused_where_there_are_keys_wherever_the_server_listens(tmp
 
 
 def test_the_command_refuses_no_auth_for_other_machines_with_one_line_and_exit_code_2(tmp_path):
-    command = [sys.executable, "-c", "from perdure.cli.main import main; main()"]
     told = ["serve", "--store", str(tmp_path / "store"), "--no-auth", "--host", "0.0.0.0", "--port", "0"]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    ended = subprocess.run(
-        [*command, *told], capture_output=True, text=True, timeout=60, env=environment, check=False
-    )
+    ended = forked.run(COMMAND, *told, text=True, timeout=60)
     assert ended.returncode == 2
     assert "keys create" in ended.stderr
     assert "Traceback" not in ended.stderr
@@ -57,15 +54,9 @@ def test_the_command_refuses_no_auth_for_other_machines_with_one_line_and_exit_c
 def test_where_another_program_has_the_port_the_command_says_so_and_makes_nothing(tmp_path, told):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        command = [sys.executable, "-c", "from perdure.cli.main import main; main()", *told]
-        ended = subprocess.run(
-            [*command, "--store", str(tmp_path / "store"), "--port", str(port)],
-            capture_output=True,
-            text=True,
-            timeout=60,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-            check=False,
-        )
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}  # for workers
+        options = ("--store", tmp_path / "store", "--port", port)
+        ended = forked.run(COMMAND, *told, *options, text=True, timeout=60, env=environment)
     assert ended.returncode == 1
     assert f"port {port} is taken by another program" in ended.stderr
     assert "Traceback" not in ended.stderr
@@ -164,8 +155,8 @@ def test_a_file_of_keys_that_is_taken_away_or_spoilt_lets_nobody_in(tmp_path):
             path.write_bytes(spoilt)
             assert site.call("list", {}, key).status_code in (401, 503), spoilt[:20]
         path.unlink()
-        assert site.call("list", {}, key).status_code == 401
-        assert site.call("list", {}).status_code == 401
+        for asked in (key, None):  # a disk that is not mounted looks so: nobody's key is called wrong
+            assert site.call("list", {}, asked).status_code == 503
         path.mkdir()
         assert site.call("list", {}, key).status_code in (401, 503)
 

@@ -12,9 +12,11 @@ import threading
 import pytest
 
 from perdure import AsyncMemory, AsyncStore, InvalidRequest, ManualClock, MemoryConfig, Store, Unavailable
-from perdure.asynchronous import AsyncDocumentIndex, AsyncDocuments
+from perdure.asynchronous import AsyncConversation, AsyncDocumentIndex, AsyncDocuments, AsyncRepository
+from perdure.conversation.conversation import ConversationMemory
 from perdure.documents.documents import Documents
 from perdure.documents.index import DocumentIndex
+from perdure.repository.repository import Repository
 from perdure.store import Memory
 from source_tree import ROOT
 
@@ -23,9 +25,14 @@ TWINS = [
     (AsyncStore, Store),
     (AsyncDocuments, Documents),
     (AsyncDocumentIndex, DocumentIndex),
+    (AsyncRepository, Repository),
+    (AsyncConversation, ConversationMemory),
 ]
-INSIDE = {"memory_of"}  # what Memory.open asks of its store
-TO_TWINS = {"open", "memory", "documents", "export_lines"}  # these answer with twins
+# What Memory.open asks of its store; and what one process holds of one talk.
+INSIDE = {"memory_of", "session"}
+TO_TWINS = {  # these answer with twins
+    *("open", "memory", "documents", "repository", "conversation", "export_lines", "export_events"),
+}
 NOT_AWAITED = {"as_prompt"}  # reads nothing
 
 
@@ -311,11 +318,13 @@ def test_an_opening_that_is_cancelled_leaves_no_store_open(tmp_path, clock):
             await opening
         go_on.set()
 
+    # Other tests of this process may have stores open in fixtures that live longer than a test.
+    before = set(threading.enumerate())
     asyncio.run(told())
-    for thread in threading.enumerate():
-        if thread.name.startswith("perdure"):
-            thread.join(30)
-    assert not [thread for thread in threading.enumerate() if thread.name.startswith("perdure")]
+    ours = [one for one in threading.enumerate() if one not in before]
+    for thread in ours:
+        thread.join(30)
+    assert not [thread for thread in ours if thread.is_alive()]
 
 
 # Closing

@@ -132,6 +132,8 @@ def test_every_json_field_reaches_the_setting_of_its_name():
         "traceLimit": 8,
         "embedder": {"kind": "hashing", "dimension": 64},
         "embeddingDimension": 64,
+        "governed": True,
+        "decisionKinds": ["tool_result"],
     }
     expected = MemoryConfig(
         default_k=3,
@@ -149,6 +151,8 @@ def test_every_json_field_reaches_the_setting_of_its_name():
         ),
         dedup="merge-exact",
         on_id_conflict="replace",
+        governed=True,
+        decision_kinds=("tool_result",),
         ranking=Relevance(importance_weight=1.0, recency_weight=2.0, decay_days=3.5),
         k1=1.2,
         b=0.75,
@@ -198,7 +202,8 @@ def test_a_built_in_given_as_object_equals_the_one_given_by_name():
 def test_the_json_form_is_canonical_whatever_the_spelling():
     told = '{ "k1" : 1.0, "defaultK":10, "ranking":{"kind":"score"} }'
     assert MemoryConfig.from_json(told).to_json() == MemoryConfig(k1=1).to_json()
-    assert MemoryConfig().to_json().startswith(b'{"admission":"none","b":0.4,"consolidation":"none","dedup"')
+    begins = b'{"admission":"none","b":0.4,"consolidation":"none","decisionKinds":["verification","manual"],"dedup"'
+    assert MemoryConfig().to_json().startswith(begins)
 
 
 @pytest.mark.parametrize(

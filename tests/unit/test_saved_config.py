@@ -207,7 +207,7 @@ def test_what_is_saved_of_a_damaged_store_has_it(tmp_path, backend):
 
 
 def has(directory: Path, text: str) -> bool:
-    return any(text.encode() in file.read_bytes() for file in directory.iterdir())
+    return any(text.encode() in file.read_bytes() for file in directory.rglob("*") if file.is_file())
 
 
 def test_it_is_encrypted_with_the_store_and_stays_when_the_key_changes(tmp_path):
@@ -260,6 +260,15 @@ def test_saving_the_same_writes_nothing(place):
         before = store.log.head(number)
         store.save_config(LATEST)
         assert store.log.head(number) == before
+
+
+def test_a_memory_that_a_newer_build_began_leaves_the_others_usable(place):
+    with place.open() as store:
+        store.memory("ann").remember("a fact")
+        store.log.create_space(bytes(16), bytes([255]))
+    with place.open() as store:
+        assert store.config == MemoryConfig()
+        assert store.memory("ann").recall("fact")
 
 
 class Own:

@@ -65,6 +65,7 @@ def hashes(directory):
     return {
         path.name: blake2b(path.read_bytes()).hexdigest()
         for path in directory.iterdir()
+        if path.is_file()
         if not path.name.endswith("-shm")
     }
 

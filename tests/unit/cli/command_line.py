@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import io
 import json
 import sys
@@ -12,9 +13,11 @@ from typing import Any
 
 import pytest
 
-from perdure.cli.main import main
+from perdure.cli.main import command_line, main
 
 LATEST = '{"supersession":"latest-by-subject"}'
+# To make a command takes longer than to run it, and a run leaves no trace in it.
+made_once = functools.cache(command_line)
 
 
 @dataclass(frozen=True)
@@ -49,6 +52,7 @@ def run(store_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     """Runs one command line; `stdin` is text or bytes."""
     monkeypatch.setenv("PERDURE_STORE", str(store_path))
     monkeypatch.delenv("PERDURE_CONFIG", raising=False)
+    monkeypatch.setattr("perdure.cli.main.command_line", made_once)
 
     def run_(*args: str, stdin: str | bytes = b"") -> Outcome:
         data = stdin.encode() if isinstance(stdin, str) else stdin

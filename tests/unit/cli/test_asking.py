@@ -57,7 +57,7 @@ def test_milliseconds_from_a_reply_are_accepted_as_a_time(run):
 def test_four_digits_are_no_time_as_they_may_be_a_year(run):
     outcome = run("recall", QUESTION, "--as-of", "2020")
     assert outcome.code == 2
-    assert "as_of" in outcome.err
+    assert "--as-of" in outcome.err
 
 
 @pytest.mark.usefixtures("moved")

@@ -50,7 +50,8 @@ def test_another_one_is_refused_by_every_command_and_its_field_is_named(run, fil
     refused = run(*command, *file('{"supersession":"latest-by-subject","defaultK":3}'), "--json")
     assert (refused.code, refused.error["field"]) == (2, "defaultK")
     same = run(*command, *latest)
-    assert same.code == 0, same.err
+    nothing = command[0] == "forget"  # of an empty memory nothing can be forgotten
+    assert same.code == (1 if nothing else 0), same.err
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from perdure import Busy, Store
-from perdure.contract.wire import read_certificate
+from perdure.contract.reading import read_kept_certificate
 from unit.cli.command_line import remember, texts
 
 DONE = {
@@ -56,7 +56,7 @@ def test_erase_as_json_gives_the_receipt_with_its_certificate(told):
     assert list(reply) == ["spaces", "facts", "dryRun", "purged", "pending", "certificate"]
     assert reply["spaces"] == [{"principal": "ann", "scope": "work"}]
     assert (reply["facts"], reply["dryRun"], reply["purged"], reply["pending"]) == (1, False, True, False)
-    assert read_certificate(reply).operation == "erase"
+    assert read_kept_certificate(reply).operation == "erase"
     assert spaces(told) == [("", ""), ("ann", ""), ("bob", "")]
 
 
@@ -173,7 +173,7 @@ def test_where_the_purge_fails_the_certificate_of_what_was_erased_is_kept(
         outcome = told(*command, "--certificate", str(file), "--json")
     assert (outcome.code, outcome.error["code"]) == (1, "busy")
     assert json.loads(file.read_text()) == outcome.error["details"]["certificate"]
-    assert read_certificate(outcome.json) == read_certificate(json.loads(file.read_text()))
+    assert read_kept_certificate(outcome.json) == read_kept_certificate(json.loads(file.read_text()))
     assert told("purge", "--yes").code == 0
     assert told("verify", "--erased", str(file)).code == 0
 
@@ -191,7 +191,7 @@ def test_a_certificate_that_the_full_disk_did_not_take_is_shown(told, tmp_path, 
     shown = next(line for line in outcome.err.splitlines() if "the certificate: " in line).removeprefix(
         "perdure: the certificate: "
     )
-    assert read_certificate(json.loads(shown)) == read_certificate(outcome.json)
+    assert read_kept_certificate(json.loads(shown)) == read_kept_certificate(outcome.json)
     assert not file.exists()
     assert texts(told("list", "--json")) == []
 

@@ -182,15 +182,15 @@ def test_a_file_that_cannot_be_read_is_a_wrong_value(run, scenario, tmp_path):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (("--options", '{"minScore":-1}'), "options: minScore must be"),
-        (("--options", '{"minScore":-1}', "--compare-options", '{"k":1}'), "options: minScore must be"),
-        (("--compare-options", '{"minScore":-1}'), "compare_options: minScore must be"),
+        (("--options", '{"minScore":-1}'), "--options: minScore must be"),
+        (("--options", '{"minScore":-1}', "--compare-options", '{"k":1}'), "--options: minScore must be"),
+        (("--compare-options", '{"minScore":-1}'), "--compare-options: minScore must be"),
         (
             ("--options", '{"k":1}', "--compare-options", '{"mode":"meaning"}'),
-            "compare_options: mode must be",
+            "--compare-options: mode must be",
         ),
         (("--compare-options", '{"asOf":"soon"}'), "compare_options.asOf is not an ISO 8601 time"),
-        (("--compare-options", '{"kk":1}'), "unknown field 'kk' of compare_options"),
+        (("--compare-options", '{"kk":1}'), "unknown field 'kk' of --compare-options"),
     ],
 )
 def test_a_wrong_option_is_told_by_the_option_that_gave_it_and_as_it_is_written(run, scenario, options, said):

@@ -241,3 +241,27 @@ def test_a_list_takes_an_interval(run):
     found = run("list", "--valid-during", "2019-01-01/2019-01-02", "--json").json["items"]
     assert [fact["id"] for fact in found] == ["r"]
     assert run("list", "--valid-during", "2021-01-01/2022-01-01", "--json").json["items"] == []
+
+
+def test_what_matches_and_does_not_fit_is_not_told_as_no_match(run):
+    remember(run, "The ferry leaves from the harbour pier")
+    told = run("recall", "harbour", "--max-bytes", "20")
+    assert (told.code, told.err) == (0, "")
+    assert told.out == "What matches does not fit in 20 bytes; give --max-bytes more.\n"
+    plain = run("recall", "harbour", "--max-bytes", "20", "--json")
+    assert (plain.code, plain.json) == (0, {"results": []})
+    assert plain.err == "perdure: what matches does not fit in 20 bytes; give --max-bytes more\n"
+    fenced = run("recall", "harbour", "--prompt", "--max-bytes", "130")
+    assert fenced.err == "perdure: what matches does not fit in 130 bytes; give --max-bytes more\n"
+    for how in ((), ("--json",), ("--prompt",)):
+        none = run("recall", "balloon", "--max-bytes", "200", *how)
+        assert (none.code, none.err) == (0, "")
+    assert run("recall", "balloon", "--max-bytes", "20").out == "Nothing matches.\n"
+
+
+def test_fewer_bytes_than_no_results_take_are_refused_as_the_help_says(run):
+    assert "from 2" in " ".join(run("recall", "--help").out.split())
+    assert run("recall", "harbour", "--max-bytes", "2").code == 0
+    refused = run("recall", "harbour", "--max-bytes", "1")
+    assert refused.code == 2
+    assert "must be 2 to" in refused.err

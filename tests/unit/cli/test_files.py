@@ -107,7 +107,7 @@ def test_a_dry_run_lists_every_bad_line_with_its_number_and_reason(run, damaged,
     assert [(bad["file"], bad["line"]) for bad in told["bad"]] == [
         ("facts.jsonl", line) for line in (3, 4, 5, 7)
     ]
-    for bad, reason in zip(told["bad"], ("UTF-8", "'colour'", "valid_from", "cut off"), strict=True):
+    for bad, reason in zip(told["bad"], ("UTF-8", "'colour'", "validFrom", "cut off"), strict=True):
         assert reason in bad["reason"]
     assert not store_path.exists()
 

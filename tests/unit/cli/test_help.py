@@ -6,16 +6,15 @@ import re
 import shlex
 
 import pytest
-import typer
 from rich.cells import cell_len
 
 from perdure.cli.arguments import arranged
 from perdure.cli.help import brief
-from perdure.cli.main import app
+from perdure.cli.main import command_line
 from perdure.cli.options import FUSIONS, HISTORIES, KINDS, MODES, ORDERS, STATUSES
 from perdure.contract.requests import Fusion, HistoryFilter, Kind, Mode, Order, StatusFilter
 
-ROOT = typer.main.get_command(app)
+ROOT = command_line()
 ENVIRONMENT = ("PERDURE_STORE", "PERDURE_CONFIG", "PERDURE_KEY", "PERDURE_KEY_FILE", "PERDURE_SECRET_FILE")
 
 

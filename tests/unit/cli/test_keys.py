@@ -8,7 +8,8 @@ import stat
 import pytest
 
 from perdure.server.keys import Keyring
-from perdure.server.tenants import find_directory, is_root
+from perdure.server.roots import find_directory, is_root
+from postgres_server import fresh_address
 from unit.cli.command_line import texts
 
 KEY = re.compile(r"pk_[0-9a-f]{16}_[0-9a-f]{64}")
@@ -164,3 +165,37 @@ def test_without_a_command_the_help_is_shown(run):
     assert shown.code == 2
     for command in ("create", "list", "revoke"):
         assert f"  {command} " in shown.out
+
+
+def test_a_path_of_several_new_folders_is_told_and_a_list_of_nothing_says_so(run, tmp_path):
+    place = tmp_path / "a" / "b" / "store"
+    assert "there is no store there yet" in run("keys", "list", "--store", str(place)).err
+    assert not (tmp_path / "a").exists()
+    made = run("keys", "create", "--store", str(place))
+    assert "made 3 new folders" in made.err
+    assert str(place) in made.err
+    assert run("keys", "list", "--store", str(place)).err == ""
+    assert "folders" not in run("keys", "create", "--store", str(tmp_path / "one")).err
+
+
+def test_beside_a_database_of_tenants_a_directory_that_holds_nothing_is_doubted(run, tmp_path, monkeypatch):
+    monkeypatch.setenv("PERDURE_STORE", fresh_address())
+    told = ("--keystore", str(tmp_path / "keys"))
+    assert "no keystore there yet" in run("keys", "list", *told).err
+    assert run("remember", "tea", *told).code == 0
+    assert run("keys", "list", *told).err == ""
+    (tmp_path / "mount").mkdir(mode=0o700)
+    other = ("--keystore", str(tmp_path / "mount"))
+    listed_ = run("keys", "list", *other)
+    assert (listed_.code, "check that its disk is mounted" in listed_.err) == (0, True)
+    assert "check that its disk is mounted" in run("keys", "create", *other).err
+    assert run("keys", "list", *other).err == ""
+
+
+def test_a_keystore_that_is_a_file_is_refused_as_what_it_is(run, tmp_path, monkeypatch):
+    monkeypatch.setenv("PERDURE_STORE", "postgresql://nobody@localhost:1/none")
+    (tmp_path / "afile").write_text("")
+    for asked in (("list",), ("create",), ("revoke", "0" * 16)):
+        refused = run("keys", *asked, "--keystore", str(tmp_path / "afile"), "--json")
+        assert (refused.code, refused.error["field"]) == (2, "keystore")
+        assert "no directory" in refused.error["message"]

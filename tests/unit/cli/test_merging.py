@@ -42,7 +42,7 @@ def test_use_counts_once_in_a_context(run):
     assert run("record-use", "a", "b", "--context", "turn 1", "--json").json == {"counted": 2}
     assert run("record-use", "a", "--context", "turn 1").out == "A use of 0 facts was counted.\n"
     assert run("get", "a", "--json").json["fact"]["uses"] == 1
-    assert "1 times" in run("get", "a").out
+    assert "1 time," in run("get", "a").out
 
 
 @pytest.mark.usefixtures("two")
@@ -75,6 +75,6 @@ def test_an_import_tells_what_was_merged_and_what_was_refused(run, careful, tmp_
     lines = ("Ana keeps the bicycle in the cellar", "ana keeps the bicycle in the cellar", "hello!")
     path.write_text("".join(f'{{"text": "{line}"}}\n' for line in lines))
     shown = run("import", str(path), *careful).out
-    assert "1 facts stored" in shown
+    assert "1 fact stored" in shown
     assert "1 were merged" in shown
     assert "1 were refused" in shown

@@ -59,12 +59,12 @@ def test_an_export_of_a_newer_version_is_refused_as_such_however_its_header_is_w
     header, rest = run("export").out.split("\n", 1)
     other = ("--store", str(tmp_path / "other"))
     turned = json.dumps(dict(sorted(json.loads(header).items(), reverse=True)))
-    newer = json.dumps({"version": 2, "unheard": True, "format": "perdure-export"})
+    newer = json.dumps({"version": 3, "unheard": True, "format": "perdure-export"})
     for first, name in ((newer, "-"), (newer, str(tmp_path / "newer.jsonl"))):
         (tmp_path / "newer.jsonl").write_text(f"{first}\n{rest}")
         refused = run("import", name, *other, "--json", stdin=f"{first}\n{rest}")
         assert (refused.code, refused.error["code"]) == (1, "import_failed")
-        assert "format version 2" in refused.error["message"]
+        assert "format version 3" in refused.error["message"]
     assert run("import", "-", *other, stdin=f"{turned}\n{rest}").code == 0
     assert texts(run("list", *other, "--json")) == ["one"]
 
@@ -90,7 +90,7 @@ def test_bad_lines_are_listed_and_strict_stores_nothing(run, tmp_path):
     assert "bad.jsonl: line 4: unknown field 'colour'" in strict.error["message"]
     lenient = run("import", str(path), "--lenient", *other)
     assert lenient.code == 1
-    assert "2 facts stored, 2 records in all; 0 were known, 1 are left out." in lenient.out
+    assert "2 facts stored, 2 records in all; 0 were known, 1 is left out." in lenient.out
     assert "bad.jsonl, line 4" in lenient.err
 
 

@@ -11,6 +11,10 @@ from pathlib import Path
 
 import pytest
 
+import forked
+from forked import COMMAND
+from perdure import Memory
+
 START_SECONDS_MAX = 0.8  # the aim is 0.4 s on a free machine; a loaded test machine gets twice that
 
 
@@ -18,18 +22,11 @@ def _environment(store: Path) -> dict[str, str]:
     return {**os.environ, "PERDURE_STORE": str(store), "PYTHONIOENCODING": "utf-8"}
 
 
-def start(store: Path, *args: str) -> subprocess.Popen[bytes]:
-    program = [sys.executable, "-c", "from perdure.cli.main import main; main()", *args]
-    return subprocess.Popen(
-        program,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env=_environment(store),
-    )
+def start(store: Path, *args: str) -> forked.Process:
+    return forked.start(COMMAND, *args, env=_environment(store))
 
 
-def finish(process: subprocess.Popen[bytes], stdin: bytes = b"") -> tuple[int, bytes, bytes]:
+def finish(process: forked.Process, stdin: bytes = b"") -> tuple[int, bytes, bytes]:
     out, err = process.communicate(stdin, timeout=60)
     return process.returncode, out, err
 
@@ -42,7 +39,12 @@ def call(store: Path, *args: str, stdin: bytes = b"") -> tuple[int, bytes, bytes
 def test_help_is_there_at_once(store_path):
     def seconds() -> float:
         begun = time.perf_counter()
-        assert call(store_path, "--help")[0] == 0
+        subprocess.run(
+            [sys.executable, "-c", COMMAND, "--help"],
+            capture_output=True,
+            env=_environment(store_path),
+            check=True,
+        )
         return time.perf_counter() - begun
 
     assert min(seconds() for _ in range(5)) < START_SECONDS_MAX
@@ -75,7 +77,7 @@ def test_the_exit_code_and_the_streams_of_a_process(store_path):
 
 def test_bytes_that_are_no_text_are_refused_and_not_a_crash(store_path):
     process = subprocess.run(
-        [sys.executable, "-c", "from perdure.cli.main import main; main()", "remember", b"a\xff"],
+        [sys.executable, "-c", COMMAND, "remember", b"a\xff"],
         capture_output=True,
         env=_environment(store_path),
         timeout=60,
@@ -85,7 +87,7 @@ def test_bytes_that_are_no_text_are_refused_and_not_a_crash(store_path):
     assert b"Traceback" not in process.stderr
 
 
-PROGRAM = 'exec "$0" -c "from perdure.cli.main import main; main()" "$@"'
+PROGRAM = f'exec "$0" -c "{COMMAND}" "$@"'
 
 
 def shell(store: Path, redirection: str, *args: str) -> tuple[int, bytes, bytes]:
@@ -103,7 +105,8 @@ def shell(store: Path, redirection: str, *args: str) -> tuple[int, bytes, bytes]
 
 @pytest.fixture
 def zebra(store_path):
-    call(store_path, "remember", "a zebra", "--id", "z")
+    with Memory.open(store_path) as memory:
+        memory.remember("a zebra", id="z")
     return store_path
 
 
@@ -133,7 +136,8 @@ def test_nothing_is_done_where_standard_output_is_closed(zebra, line, form):
     code, _, err = shell(zebra, ">&-", *line, *form)
     assert (code, err.count(b"\n")) == (1, 1)
     assert b"standard output is closed" in err
-    assert json.loads(call(zebra, "list", "--json")[1])["total"] == 1
+    with Memory.open(zebra) as memory:
+        assert memory.list().total == 1
 
 
 @pytest.mark.parametrize("line", [("remember", "-"), ("recall", "-"), ("import", "-")])
@@ -147,11 +151,14 @@ def test_a_question_that_nobody_can_answer_forgets_nothing(zebra):
     code, out, err = shell(zebra, "<&-", "forget", "z")
     assert (code, out) == (1, b"")
     assert b"Traceback" not in err
-    assert call(zebra, "get", "z")[0] == 0
+    with Memory.open(zebra) as memory:
+        assert memory.get("z") is not None
 
 
+@pytest.mark.parametrize("unbuffered", ["", "1"])
 @pytest.mark.parametrize("redirection", ["2>&-", "2>/dev/full"])
-def test_without_standard_error_answers_and_exit_codes_stay(zebra, redirection):
+def test_without_standard_error_answers_and_exit_codes_stay(zebra, redirection, unbuffered, monkeypatch):
+    monkeypatch.setenv("PYTHONUNBUFFERED", unbuffered)
     code, out, _ = shell(zebra, redirection, "get", "z", "--json")
     assert (code, json.loads(out)["fact"]["id"]) == (0, "z")
     assert shell(zebra, redirection, "get", "nope") == (1, b"", b"")
@@ -160,11 +167,10 @@ def test_without_standard_error_answers_and_exit_codes_stay(zebra, redirection):
 
 def test_a_reader_that_has_seen_enough_is_no_crash(zebra):
     for line in (("list", "--json"), ("list",), ("explain", "zebra", "nope", "--json")):
-        process = start(zebra, *line)
-        assert process.stdout is not None
-        process.stdout.close()
-        process.stdout = None
-        code, _, err = finish(process)
+        with start(zebra, *line) as process:
+            process.stdout.close()
+            err = process.stderr.read()
+            code = process.wait(60)
         assert code == 1
         assert b"Traceback" not in err
         assert b"Exception" not in err

@@ -77,6 +77,67 @@ def test_each_scope_takes_what_it_names_and_leaves_the_rest(run, scope):
     assert texts(run("list", "--json")) == ["red cherry"]
 
 
+def test_what_a_session_brought_goes_with_what_was_proposed_from_it(run):
+    turn = "perdure:turn/monday/1/t0"
+    remember(run, "red apple", "--id", "a", "--source", f'{{"uri":"{turn}"}}')
+    remember(run, "red cherry", "--id", "b")
+    proposal = ("propose", "It opens at nine", "--id", "n", "--evidence", turn, "--digest", "d")
+    assert run(*proposal, "--kind", "session_turn").code == 0
+    shown = run("forget", "--session", "monday", stdin="n\n")
+    assert (shown.code, "red apple" in shown.err, "never served: n" in shown.err) == (1, True, True)
+    gone = run("forget", "--session", "monday", "--json", stdin="y\n").json["forgotten"]
+    assert gone == ["a", "perdure:node/n@1"]
+    assert texts(run("list", "--json")) == ["red cherry"]
+    assert run("review", "--json").json["total"] == 0
+
+
+@pytest.mark.parametrize(
+    ("facts", "served", "waiting", "told"),
+    [
+        (1, 0, 0, "1 fact"),
+        (0, 0, 1, "1 node"),
+        (0, 0, 2, "2 nodes"),
+        (1, 1, 1, "2 facts and 1 node"),
+        (0, 22, 0, "22 facts"),
+    ],
+)
+def test_a_preview_a_question_and_a_forget_count_facts_and_nodes_alike(run, facts, served, waiting, told):
+    turn = "perdure:turn/monday/1/t0"
+    for number in range(facts):
+        remember(run, f"apple {number}", "--source", f'{{"uri":"{turn}"}}')
+    for number in range(served + waiting):
+        proposal = ("propose", f"It opens at {number}", "--id", f"n{number}", "--evidence", turn)
+        assert run(*proposal, "--digest", "d", "--kind", "session_turn").code == 0
+        if number < served:
+            assert run("activate", f"n{number}").code == 0
+    shown = run("forget", "--session", "monday", "--dry-run").out
+    assert f"\n{told} would go. Nothing was changed.\n" in f"\n{shown}"
+    assert ("never served" in shown) == bool(waiting)
+    assert f"\nForget {told}? " in f"\n{run('forget', '--session', 'monday', stdin='n').err}"
+    assert run("forget", "--session", "monday", "--yes").out == f"{told} forgotten.\n"
+
+
+@pytest.mark.parametrize("how", [(), ("--dry-run",), ("--soft",), ("--block",), ("--include-chain",)])
+@pytest.mark.parametrize("asked", [("nobody",), ("--tag", "none"), ("--session", "none")])
+def test_where_nothing_was_there_to_forget_the_exit_code_says_so(run, asked, how):
+    remember(run, "red apple", "--id", "a")
+    outcome = run("forget", *asked, *how, "--yes", "--json")
+    assert (outcome.code, outcome.json["forgotten"]) == (1, [])
+    assert ("not found: nobody" if asked == ("nobody",) else "nothing was forgotten") in outcome.err
+
+
+def test_a_purge_that_is_made_up_for_is_something_though_nothing_is_there_any_more(run):
+    remember(run, "red apple", "--id", "a")
+    assert run("forget", "a", "--yes").code == 0
+    assert run("forget", "a", "--yes", "--purge").code == 0
+
+
+def test_the_replay_of_a_key_is_no_failure(run):
+    remember(run, "red apple", "--id", "a")
+    again = [run("forget", "a", "--yes", "--idempotency-key", "k") for _ in range(2)]
+    assert [outcome.code for outcome in again] == [0, 0]
+
+
 @pytest.mark.parametrize("scope", [("--all",), ("--ingested-before", "2999-01-01")], ids=lambda s: s[0])
 def test_all_and_ingested_before_take_everything_that_they_name(run, scope):
     ids = sorted(remember(run, text) for text in ("one", "two"))
@@ -187,3 +248,16 @@ def test_ids_of_nothing_are_named(run):
     remember(run, "Alice lives in Paris", "--id", "a")
     outcome = run("forget", "a", "b", "c", "--yes")
     assert (outcome.code, outcome.err) == (0, "perdure: not found: b, c\n")
+
+
+def test_where_nothing_comes_back_and_nothing_was_blocked_the_exit_code_is_1(run):
+    remember(run, "The pin is 9", "--id", "p")
+    for line, empty in ((("restore", "nope"), {"restored": []}), (("unblock", "p"), {"unblocked": 0})):
+        told = run(*line, "--json")
+        assert (told.code, told.json) == (1, empty)
+        assert told.err.startswith("perdure: nothing ")
+        assert run(*line).code == 1
+    run("forget", "p", "--soft", "--yes")
+    assert run("restore", "p").out == "1 of 1 fact came back.\n"
+    run("forget", "p", "--block", "--yes")
+    assert run("unblock", "p").out == "Lifted: 1 block.\n"

@@ -17,6 +17,7 @@ from unit.cli.command_line import remember
 
 AT = "2030-01-01"
 FEW = '{"team":"a"}'
+TURN = '{"sourceId":"t0","role":"user","text":"The vault opens at nine","observationTime":"2026-01-01"}'
 VECTOR = "[1, 0, 0.5]"
 COMMANDS = {
     "remember": ("remember", "a third fact"),
@@ -39,6 +40,17 @@ COMMANDS = {
     "consolidate": ("consolidate",),
     "recordUse": ("record-use", "a", "--context", "turn 1"),
     "merge": ("merge", "a", "b", "--dry-run"),
+    "events": ("events",),
+    "storeEvents": ("events", "--all"),
+    "applyChanges": ("activate", "n"),
+    "revisions": ("revisions", "n"),
+    "reviewQueue": ("review", "--limit", "2"),
+    "forgetNodes": ("forget-node", "n", "--yes"),
+    "rememberConversation": ("conversation", "remember", "monday", "2", "-"),
+    "recallConversation": ("conversation", "recall", "vault"),
+    "conversation": ("conversation", "get", "monday", "1"),
+    "conversations": ("conversation", "list"),
+    "forgetConversation": ("conversation", "forget", "monday", "--yes"),
     "capabilities": ("capabilities",),
     "reindex": ("reindex", "--k1", "1.5"),
     "embedMissing": ("embed-missing", "--limit", "1"),
@@ -54,7 +66,27 @@ COMMANDS = {
     "purge": ("purge", "--yes"),
     "erase": ("erase", "--principal", "ann", "--yes"),
 }
+FOR_PROGRAMS = {
+    "node",
+    "queryNodes",
+    "snapshot",
+    "nodeChanges",
+    "changeToken",
+    "recordAdmission",
+    "recordNodeUse",
+    "accessEvents",
+    "usageSummary",
+    "expandConversation",
+}
+"""What only a program asks for, which keeps tokens and counts what it put into prompts."""
 READS = {
+    "events": {},
+    "storeEvents": {},
+    "revisions": {"id": "n"},
+    "reviewQueue": {"limit": 2},
+    "recallConversation": {"query": "vault"},
+    "conversation": {"sessionId": "monday", "version": "1"},
+    "conversations": {},
     "recall": {"query": "fact", "asOf": AT, "explain": True, "filter": {"team": "a"}},
     "trace": {"query": "fact", "asOf": AT, "k": 1},
     "explain": {"query": "fact", "id": "a", "asOf": AT},
@@ -84,19 +116,25 @@ def full(run, monkeypatch, tmp_path):
     config.write_text('{"embedder":"hashing"}')
     remember(run, "one fact", "--id", "a", "--tag", "t", "--metadata", FEW, "--pinned", "--principal", "ann")
     remember(run, "another fact", "--id", "b", "--principal", "ann")
+    proposal = ("propose", "The vault opens at nine", "--id", "n", "--evidence", "c", "--quote", "at nine")
+    assert run(*proposal, "--principal", "ann").code == 0
+    assert run("conversation", "remember", "monday", "1", "-", "--principal", "ann", stdin=TURN).code == 0
     assert run("config", "--config", str(config), "--save").code == 0
     return run
 
 
 def test_every_operation_that_answers_with_an_object_has_a_command():
-    assert {name for name, one in OPERATIONS.items() if not one.streams} == set(COMMANDS)
+    assert {name for name, one in OPERATIONS.items() if not one.streams} == {*COMMANDS, *FOR_PROGRAMS}
+
+
+FINDS_NOTHING = ("restore", "unblock")  # the fact that they name is there
 
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_the_output_of_a_command_has_the_form_of_the_reply(full, name):
     shared = () if "--principal" in COMMANDS[name] else ("--principal", "ann")
-    outcome = full(*COMMANDS[name], *shared, "--json")
-    assert outcome.code == 0, outcome.err
+    outcome = full(*COMMANDS[name], *shared, "--json", stdin=TURN)
+    assert outcome.code == (1 if name in FINDS_NOTHING else 0), outcome.err
     reply = msgspec.json.decode(outcome.out, type=OPERATIONS[name].reply)
     assert json.loads(msgspec.json.encode(reply)) == outcome.json
 
@@ -116,7 +154,7 @@ def test_an_export_on_standard_output_and_its_import_are_those_of_the_contract(f
     assert out.splitlines()[1:] == lines[1:]  # the first has the moment
     outcome = full("import", "-", "--store", str(tmp_path / "other"), "--json", stdin=out)
     reply = msgspec.json.decode(outcome.out, type=OPERATIONS["import"].reply)
-    assert reply.facts == 2
+    assert reply.facts == 3  # two that were told, and the piece of a turn
 
 
 @pytest.mark.parametrize(

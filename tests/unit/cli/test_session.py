@@ -89,7 +89,7 @@ def test_the_health_of_a_store_that_is_not_there_is_absent_and_a_failure(run, st
     outcome = run("health", "--json")
     health = outcome.json
     assert (outcome.code, health["status"], health["writable"]) == (1, "absent", False)
-    assert "remember or import makes one" in health["message"]
+    assert "conversation remember or import makes one" in health["message"]
     shown = run("health")
     assert shown.code == 1
     assert "there is no store" in shown.out
@@ -166,3 +166,57 @@ def test_a_configuration_that_cannot_be_read_is_told_with_what_named_it(run, mon
     assert absent not in refused.error["message"]
     monkeypatch.setenv("PERDURE_CONFIG", absent)
     assert "PERDURE_CONFIG" in run("config", "--json").error["message"]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        ("remember", ""),
+        ("remember", "The kettle is red", "--valid-from", "2021-01-01", "--valid-to", "2020-01-01"),
+        ("remember", "The kettle is red", "--supersedes", "nobody"),
+        ("remember", "The kettle is red", "--id", "x" * 300),
+        ("remember", "The kettle is red", "--importance", "7"),
+        ("documents", "put", "", "The kettle is red"),
+        ("documents", "put", "kettle", "The kettle is red", "--if-version", "3"),
+        ("documents", "put", "kettle", "The kettle is red", "--backend", "foo"),
+    ],
+    ids=" ".join,
+)
+def test_what_is_refused_makes_no_store(run, store_path, line):
+    assert run(*line).code in (1, 2)
+    assert not store_path.exists()
+    assert run("remember", "The kettle is red").code == 0
+    assert store_path.exists()
+
+
+@pytest.mark.parametrize("command", ["serve", "mcp", "recall x", "stats"])
+def test_a_backend_that_there_is_not_is_a_wrong_line_before_anything_is_opened(run, store_path, command):
+    told = run(*command.split(), "--backend", "foo", "--json")
+    assert (told.code, told.error["field"]) == (2, "backend")
+    assert "'foo'" in told.error["message"]
+    assert not store_path.exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "field"),
+    [
+        (["--json"], "json"),
+        (["--principal", "alice"], "principal"),
+        (["--scope", ""], "scope"),
+        (["--burst", "5"], "burst"),
+    ],
+)
+def test_a_server_refuses_what_it_cannot_mean_and_says_what_to_do(run, store_path, options, field):
+    told = run("serve", "--port", "0", *options)
+    assert told.code == 2
+    assert "--" in told.err
+    assert not store_path.exists()
+    if options != ["--json"]:
+        assert f"--{field}" in told.err
+
+
+def test_what_is_offered_is_told_without_a_store_and_makes_none(run, store_path):
+    told = run("capabilities", "--json")
+    assert told.code == 0
+    assert {"remember", "putDocument", "stats"} <= set(told.json["operations"])
+    assert not store_path.exists()

@@ -55,6 +55,30 @@ def test_a_count_is_a_whole_number_in_its_range(run, command, option, value):
     assert outcome.out == ""
 
 
+@pytest.mark.parametrize("value", ["-7", "-0.5", "-987654321"])
+@pytest.mark.parametrize(
+    ("command", "option"),
+    [
+        (("remember", "x"), "--importance"),
+        (("correct", "y", "--id", "a"), "--importance"),
+        (("annotate", "a"), "--importance"),
+        (("recall", "x"), "--min-score"),
+        (("recall", "x"), "--weight-lexical"),
+        (("recall", "x"), "--weight-semantic"),
+        (("reindex",), "--k1"),
+        (("reindex",), "--b"),
+        (("conversation", "recall", "x"), "--subquery-weight"),
+        (("propose", "x", "--evidence", "u", "--quote", "x"), "--confidence"),
+        (("serve",), "--rate"),
+        (("serve",), "--request-timeout"),
+    ],
+)
+def test_a_number_that_is_refused_is_told_as_it_was_typed(run, command, option, value):
+    remember(run, "x", "--id", "a")
+    outcome = run(*command, f"{option}={value}")
+    assert (outcome.code, f"got {value}\n" in f"{outcome.err}\n") == (2, True), outcome.err
+
+
 def test_one_is_a_count_and_none_is_the_default(run):
     for number in range(12):
         remember(run, f"apple {number}")
@@ -224,3 +248,10 @@ def test_a_repeat_of_an_option_with_one_value_is_refused():
 
 def test_a_command_without_words_refuses_them(run):
     assert run("list", "-x").code == 2
+
+
+def test_an_option_with_one_hyphen_too_few_is_told_the_right_one(run):
+    told = run("recall", "x", "-k", "3")
+    assert told.code == 2
+    assert "give --k" in told.err
+    assert "too many words" in run("recall", "x", "y", "-quiet").err

@@ -21,7 +21,7 @@ def test_a_whole_store_is_said_to_be_whole(run):
     remember(run, "The kettle is blue")
     for options in ((), ("--quick",)):
         outcome = run("verify", *options)
-        assert (outcome.code, outcome.out) == (0, "2 records of 1 spaces were looked at: all is whole.\n")
+        assert (outcome.code, outcome.out) == (0, "2 records of 1 space looked at: all is whole.\n")
     assert run("verify", "--json").json == {"ok": True, "spaces": 1, "records": 2, "findings": []}
 
 
@@ -29,7 +29,7 @@ def test_damage_is_listed_and_the_exit_code_is_1(run, damaged):
     outcome = run("verify")
     assert outcome.code == 1
     assert "record 3 of space 1 is damaged" in outcome.out
-    assert outcome.out.endswith("4 records of 1 spaces were looked at: 1 finding.\n")
+    assert outcome.out.endswith("4 records of 1 space looked at: 1 finding.\n")
     told = run("verify", "--json")
     assert told.code == 1
     [finding] = told.json["findings"]
@@ -51,7 +51,7 @@ def test_salvage_saves_the_rest_and_lists_what_is_lost(run, damaged, tmp_path):
     assert outcome.code == 1
     assert outcome.out.splitlines() == [
         "record 3 of space 1 is lost",
-        "2 facts of 1 spaces are in the new store; 1 finding above, of what was lost.",
+        "2 facts of 1 space in the new store; 1 finding above, of what was lost.",
     ]
     listed = run("list", "--store", str(tmp_path / "saved"), "--json").json
     assert {fact["text"] for fact in listed["items"]} == {"The kettle is blue", "The cup is white"}
@@ -75,7 +75,7 @@ def test_salvage_saves_the_whole_lines_of_a_journal_and_names_the_others(run, st
     assert outcome.out.splitlines() == [
         "record 3 of space 1 is lost",
         "Note: line 6 of journal-1.jsonl is gone, or not what was written there.",
-        "2 facts of 1 spaces are in the new store; 1 finding above, of what was lost.",
+        "2 facts of 1 space in the new store; 1 finding above, of what was lost.",
     ]
     assert run("verify", "--store", str(tmp_path / "saved")).code == 0
     listed = run("list", "--store", str(tmp_path / "saved"), "--json").json

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import signal
-import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+import forked
 from perdure import Store
 from perdure.client import AsyncClient, Client
 from perdure.errors import Unauthorized
@@ -19,10 +18,11 @@ from perdure.errors import Unauthorized
 pytestmark = pytest.mark.slow
 
 SERVER = """
-import socket, sys
+import os, socket, sys
 from perdure.server.serving import run
 from perdure.server.settings import Settings
 
+os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # nobody reads what it logs
 listener = socket.socket()
 listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
 listener.bind(("127.0.0.1", int(sys.argv[2])))
@@ -42,12 +42,7 @@ class Served:
         self.start()
 
     def start(self):
-        self._process = subprocess.Popen(
-            [sys.executable, "-c", SERVER, str(self._store), self._port],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-        )
+        self._process = forked.start(SERVER, self._store, self._port, text=True)
         self._port, path = self._process.stdout.readline().split(maxsplit=1)
         self.url = f"http://127.0.0.1:{self._port}"
         self.token = Path(path.strip()).read_text(encoding="ascii").strip()
@@ -55,7 +50,7 @@ class Served:
     def end(self, how):
         self._process.send_signal(how)
         self._process.wait(60)
-        self._process.stdout.close()
+        self._process.close()
 
 
 @contextmanager

@@ -114,6 +114,26 @@ def test_http_to_a_server_that_speaks_tls_is_told(make, tmp_path):
 
 
 @BOTH
+def test_http_to_a_server_that_speaks_tls_is_told_of_a_request_that_is_cut_off_while_it_is_sent(
+    make, tmp_path
+):
+    with serving(answer(REMEMBERED), tls=self_made(tmp_path)) as stub, make(stub.url, retries=0) as client:
+        with pytest.raises(Unavailable) as refused:
+            client.memory("alice").remember_many(["The kettle is blue " * 1_000] * 500)
+        assert stub.asked == []
+    assert "if it speaks TLS, url must begin with https://" in refused.value.message
+
+
+@BOTH
+def test_https_that_breaks_off_is_not_advised_to_use_https(make, tmp_path):
+    certificate, key = self_made(tmp_path)
+    with serving(BREAK, tls=(certificate, key)) as stub:
+        told = refusal(make, https(stub), ca_file=certificate, retries=0)
+    assert "without an answer" in told.message
+    assert "TLS" not in told.message
+
+
+@BOTH
 @pytest.mark.parametrize("failure", [BREAK, SILENCE])
 def test_what_may_have_arrived_may_still_be_carried_out(make, failure):
     with serving(failure) as stub:

@@ -119,6 +119,7 @@ SCOPES = {
     "containing": ("x", {"containing": "x"}),
     "kind": ("semantic", {"factKind": "semantic"}),
     "filter": ({"a": 1}, {"filter": {"a": 1}}),
+    "session": ("monday", {"session": "monday"}),
     "all": (True, {}),
 }
 

@@ -11,41 +11,63 @@ import pytest
 from perdure import Memory, Store
 from perdure.client import (
     AsyncClient,
+    AsyncClientConversation,
     AsyncClientDocuments,
     AsyncClientMemory,
+    AsyncClientRepository,
     AsyncClientStore,
     Client,
+    ClientConversation,
     ClientDocuments,
     ClientMemory,
+    ClientRepository,
     ClientStore,
 )
+from perdure.conversation.conversation import ConversationMemory
 from perdure.documents.documents import Documents
+from perdure.repository.repository import Repository
 from source_tree import ROOT
 
-PAIRS = [(ClientMemory, Memory), (ClientDocuments, Documents), (ClientStore, Store)]
+PAIRS = [
+    (ClientMemory, Memory),
+    (ClientDocuments, Documents),
+    (ClientRepository, Repository),
+    (ClientConversation, ConversationMemory),
+    (ClientStore, Store),
+]
 TWINS = [
     (AsyncClient, Client),
     (AsyncClientMemory, ClientMemory),
     (AsyncClientDocuments, ClientDocuments),
+    (AsyncClientRepository, ClientRepository),
+    (AsyncClientConversation, ClientConversation),
     (AsyncClientStore, ClientStore),
 ]
 # Not of the wire: what opens, closes and configures a store, what reads its files or counts in its process, and what only formats.
 AT_HOME = {
     Memory: {"open", "close", "config", "as_prompt"},
     Documents: {"index"},
+    Repository: set(),
+    ConversationMemory: set(),
     Store: {
         "open",
         "close",
         "config",
         "save_config",
+        "delete_tenant",
         "memory",
         "memory_of",
         "documents",
+        "repository",
+        "conversation",
+        "session",
         "health",
         "counters",
         "rekey",
         "backup",
         "check_certificate",
+        # To prove the audit of a whole store, and to trim it, is for who runs it.
+        *("events_head", "verify_events", "export_events", "trim_events", "note_event"),
     },
 }
 # Arguments that no request can carry: a callback, and which spaces of a file or of a store are meant.
@@ -125,4 +147,4 @@ def test_a_client_loads_nothing_of_the_engine():
     program = "import sys, perdure.client\nprint(*(m for m in sys.modules if m.startswith('perdure.')))"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     parts = {name.split(".")[1] for name in done.stdout.split()}
-    assert parts == {"base", "client", "contract", "errors", "model"}
+    assert parts == {"base", "client", "contract", "errors", "model", "repository_errors"}

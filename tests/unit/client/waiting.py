@@ -20,6 +20,12 @@ class WaitingClient:
     def documents(self, *names, **more):
         return _Waited(self._loop, self._held.documents(*names, **more))
 
+    def repository(self, *names, **more):
+        return _Waited(self._loop, self._held.repository(*names, **more))
+
+    def conversation(self, *names, **more):
+        return _Waited(self._loop, self._held.conversation(*names, **more))
+
     @property
     def store(self):
         return _Waited(self._loop, self._held.store)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from perdure import ManualClock, MemoryConfig, Store
+from backends import chosen, open_at
+from perdure import ManualClock, MemoryConfig
 
 
 @pytest.fixture
@@ -12,10 +13,9 @@ def clock():
     return ManualClock(1_000)
 
 
-@pytest.fixture(params=["memory", "sqlite"])
+@pytest.fixture(params=chosen("memory", "sqlite"))
 def store(request, tmp_path, clock):
-    path = ":memory:" if request.param == "memory" else tmp_path / "store"
-    with Store.open(path, clock=clock, durability="normal") as opened:
+    with open_at(tmp_path / "store", request.param, clock=clock, durability="normal") as opened:
         yield opened
 
 

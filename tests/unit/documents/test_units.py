@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from effort import examples
 from perdure.documents.units import cuts_of
 from perdure.lexical.profile import count_words, get_profile
 
@@ -72,7 +73,7 @@ PIECES = st.tuples(
 PARTS = st.lists(PIECES, min_size=1, max_size=5)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(24), deadline=None)
 @given(PARTS)
 def test_units_are_the_text_in_order_and_none_is_over_a_limit(parts):
     text = "".join(piece * times for piece, times in parts)
@@ -84,7 +85,7 @@ def test_units_are_the_text_in_order_and_none_is_over_a_limit(parts):
         assert len(unit.encode()) <= BYTES_MAX
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(24), deadline=None)
 @given(PARTS)
 def test_no_word_that_fits_into_a_unit_is_cut(parts):
     text = "".join(piece * times for piece, times in parts)

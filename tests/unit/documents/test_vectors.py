@@ -50,7 +50,7 @@ def test_the_index_gives_each_units_vector_as_it_is_stored(documents, memory):
     assert index.vector("f") is not None
     with pytest.raises(InvalidRequest, match="unit must be 0"):
         index.vector("f", -1)
-    with pytest.raises(InvalidRequest, match="unit must be an integer"):
+    with pytest.raises(InvalidRequest, match="unit must be a whole number"):
         index.vector("f", True)
 
 

@@ -231,7 +231,7 @@ def test_an_answer_that_holds_no_vectors_is_refused(answer):
 
 def test_the_count_of_vectors_must_be_that_of_the_texts():
     one = json.dumps({"data": [{"index": 0, "embedding": [1, 2, 3]}]}).encode()
-    with endpoint(stub.body(one)) as server, pytest.raises(Unavailable, match=r"1 vectors.*for 2 texts"):
+    with endpoint(stub.body(one)) as server, pytest.raises(Unavailable, match=r"1 vector, .*for 2 texts"):
         embedder(server.url).embed_documents(["a", "b"])
 
 

@@ -275,7 +275,10 @@ def test_a_wrong_option_of_a_case_is_told_by_its_line_and_as_it_is_written_also_
 
 
 def test_a_step_that_is_refused_when_it_is_played_is_told_as_it_is_written():
-    with pytest.raises(InvalidRequest, match=r"trial\.jsonl, line 2: validTo \(5\) must lie after validFrom"):
+    with pytest.raises(
+        InvalidRequest,
+        match=r"trial\.jsonl, line 2: validTo \(1970-01-01T00:00:00\.005Z\) must lie after validFrom",
+    ):
         asked(MOVE[0], {"correct": {"id": "paris", "newText": "x", "validFrom": 9, "validTo": 5}}, CASE)
 
 

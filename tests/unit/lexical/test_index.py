@@ -174,7 +174,7 @@ def test_scores_are_given_for_live_rows_only(index):
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"mask": bytes(1)}, ValueError, "mask has 1 entries, the index has 2 rows"),
+        ({"mask": bytes(1)}, ValueError, "mask has 1 entry, the index has 2 rows"),
         ({"mask": array("i", [1, 1])}, TypeError, "mask must be"),
         ({"rows": array("i", [1, 0])}, ValueError, "rows must ascend"),
         ({"rows": array("i", [0, 0])}, ValueError, "rows must ascend"),
@@ -182,7 +182,7 @@ def test_scores_are_given_for_live_rows_only(index):
         ({"rows": array("i", [-1])}, ValueError, "rows must be from 0 to 1, got -1"),
         ({"rows": array("q", [0])}, TypeError, "rows must be"),
         ({"times": (array("q", [0, 0]),) * 2}, TypeError, "times must be a tuple"),
-        ({"times": (array("q", [0]),) * 3}, ValueError, "has 1 entries"),
+        ({"times": (array("q", [0]),) * 3}, ValueError, "has 1 entry"),
         ({"times": (array("d", [0, 0]),) * 3}, TypeError, "8-byte integers"),
         ({"work_max": -1}, ValueError, "work_max must be at least 0, got -1"),
         ({"nonsense": 1}, TypeError, "nonsense"),

@@ -146,3 +146,31 @@ def test_no_tool_takes_a_purge_or_another_space(name):
     for tool in TOOLS:
         for profile in ("default", "all"):
             assert name not in form_for(tool, profile).fields
+
+
+def test_a_text_that_says_which_kind_of_object_it_is_stays_as_it_is():
+    relabel = {"operation": "relabel", "node_id": "a", "expected_revision": "1", "labels": '{"a": "b"}'}
+    found = asked("apply_changes", idempotency_key="k", occurred_at="2024-01-01", operations=[relabel])
+    assert found["operations"] == [
+        {"operation": "relabel", "nodeId": "a", "expectedRevision": 1, "labels": {"a": "b"}}
+    ]
+
+
+def test_whatever_has_texts_to_choose_from_takes_a_text():
+    for tool in TOOLS:
+        for form in inner_forms(form_for(tool, "all")):
+            assert not ("enum" in form.told and "string" not in form.kinds), (tool.name, form)
+
+
+def test_the_name_of_a_field_as_a_value_becomes_that_of_the_contract():
+    assert asked("correct", id="a", new_text="b", clear=["valid_from", "validTo", "tags"])["clear"] == [
+        "validFrom",
+        "validTo",
+        "tags",
+    ]
+
+
+def inner_forms(form):
+    for inner in (*form.fields.values(), *filter(None, [form.items])):
+        yield inner
+        yield from inner_forms(inner)

@@ -134,3 +134,16 @@ def test_no_answer_repeats_what_was_sent():
         b'{"jsonrpc":"2.0","id":1,"method":"planted","params":["planted"]}',
     ):
         assert "planted" not in str(answer_to(line))
+
+
+@pytest.mark.parametrize("arguments", [[1], "x", 7, True])
+def test_arguments_that_are_no_object_are_told_as_a_result_of_the_tool(arguments):
+    told = {"jsonrpc": "2.0", "id": 3, "method": "tools/call"}
+    answer = judged(json.dumps({**told, "params": {"name": "recall", "arguments": arguments}}).encode())
+    assert isinstance(answer, Refused)
+    assert answer.reply["id"] == 3
+    error = answer.reply["result"]["structuredContent"]["error"]
+    assert error["field"] == "arguments"
+    assert error["message"].startswith("arguments must be an object, got ")
+    for params in ({"name": "recall"}, {"name": "recall", "arguments": None}, None):
+        assert not isinstance(judged(json.dumps({**told, "params": params}).encode()), Refused)

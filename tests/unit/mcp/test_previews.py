@@ -106,6 +106,22 @@ def test_every_scope_but_ids_takes_two_calls(call, scope):
     assert left(call) == []
 
 
+def test_what_a_session_brought_is_shown_with_candidates_and_goes_with_them(call, store):
+    turn = {"uri": "perdure:turn/monday/1/t0"}
+    call("remember", id="a", text="fact a", source=turn)
+    proof = {**turn, "digest": "d", "kind": "session_turn", "occurred_at": NOW}
+    told = {"id": "waits", "kind": "semantic", "content": "It closes at one", "evidence": [proof]}
+    made = [{"operation": "create", "draft": told}]
+    call("apply_changes", idempotency_key="k", occurred_at=NOW, operations=made)
+    shown = call("forget", session="monday")["preview"]
+    assert [(one["text"], one["status"]) for one in shown["facts"]] == [
+        ("fact a", "current"), ("It closes at one", "candidate"),
+    ]  # fmt: skip
+    assert left(call) == ["a"]
+    assert len(call("forget", session="monday", token=shown["token"])["forgotten"]) == 2
+    assert (left(call), call("get_node", id="waits")["node"]) == ([], None)
+
+
 def test_a_changed_set_gives_a_new_preview(call):
     tell(call, "a", tags=["old"])
     token = call("forget", tag="old")["preview"]["token"]
@@ -237,3 +253,50 @@ def test_a_consolidation_that_keeps_its_sources_needs_no_token(store):
     tell(call, "a", "b")
     created = call("consolidate", dry_run=False)["created"]
     assert left(call) == ["a", "b", *created]
+
+
+def tell_turns(call, version: str = "1") -> None:
+    turns = [
+        {"source_id": id_, "role": "user", "text": f"turn {id_}", "observation_time": "2024-05-31"}
+        for id_ in ("a", "b")
+    ]
+    call("remember_conversation", session_id="s", version=version, turns=turns)
+
+
+def kept_turns(call, version: str = "1") -> list[str]:
+    kept = call("get_conversation", session_id="s", version=version)["conversation"]
+    return [] if kept is None else [turn["text"] for turn in kept["turns"]]
+
+
+def test_one_turn_that_is_named_whole_is_forgotten_at_once(call):
+    tell_turns(call)
+    call("forget_conversation", session_id="s", version="1", source_id="a")
+    assert kept_turns(call) == ["turn b"]
+
+
+@pytest.mark.parametrize("chosen", [{}, {"version": "1"}, {"source_id": "a"}])
+def test_a_session_is_previewed_first_and_forgotten_with_the_token(call, chosen):
+    tell_turns(call)
+    shown = call("forget_conversation", session_id="s", **chosen)
+    count = 1 if "source_id" in chosen else 2
+    assert shown["preview"]["count"] == count
+    assert [turn["text"] for turn in shown["preview"]["turns"]] == ["turn a", "turn b"][:count]
+    assert kept_turns(call) == ["turn a", "turn b"]
+    token = shown["preview"]["token"]
+    done = call("forget_conversation", session_id="s", token=token, **chosen)
+    assert done["dryRun"] is False
+    assert kept_turns(call) == ["turn a", "turn b"][count:]
+
+
+def test_a_token_of_a_session_fits_neither_more_turns_nor_a_second_time(call):
+    tell_turns(call)
+    token = call("forget_conversation", session_id="s")["preview"]["token"]
+    tell_turns(call, "2")
+    assert "note" in call("forget_conversation", session_id="s", token=token)["preview"]
+    assert kept_turns(call, "2") == ["turn a", "turn b"]
+    token = call("forget_conversation", session_id="s")["preview"]["token"]
+    call("forget_conversation", session_id="s", token=token)
+    tell_turns(call)
+    tell_turns(call, "2")
+    assert "note" in call("forget_conversation", session_id="s", token=token)["preview"]
+    assert kept_turns(call) == ["turn a", "turn b"]

@@ -261,3 +261,49 @@ def test_documents_are_put_got_searched_listed_and_deleted(client):
     assert [one["id"] for one in client("search_documents", query="kettle")["results"]] == ["d"]
     assert client("list_documents", limit="1")["total"] == 1
     assert client("delete_document", id="d", if_version=1)["deleted"] is True
+
+
+@pytest.mark.parametrize("profile", ["default", "all"])
+@pytest.mark.parametrize("sent", ["asOf", "knownAt"])
+def test_an_argument_under_its_name_on_the_wire_is_told_the_one_to_send(store, profile, sent):
+    client = Client(store, profile=profile)
+    right = {"asOf": "as_of", "knownAt": "known_at"}[sent]
+    for more in ({}, {right: "2020-01-01"}):
+        error = client.error("recall", query="a", **{sent: "2020-01-01"}, **more)
+        assert error["field"] == sent
+        assert error["message"] == f"unknown argument {sent!r}: send it as {right}"
+    assert client.error("remember", facts=[{"text": "a", "validFrom": 1}])["field"] == "facts[0].validFrom"
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "told"),
+    [
+        ("recall", {"query": "a"}, '"results":[]'),
+        ("history", {"id": "x"}, '"history":[]'),
+        ("list_facts", {}, '"items":[]'),
+        ("get", {"id": "x"}, '"fact":null'),
+        ("get_document", {"id": "x"}, '"document":null'),
+        ("forget", {"ids": ["x"]}, '"forgotten":[]'),
+        ("forget", {"subject": "x"}, '"forgotten":[]'),
+    ],
+)
+def test_that_nothing_was_found_is_told_as_data(client, tool, arguments, told):
+    assert told in client.text(tool, **arguments)
+    name = json.loads("{" + told + "}")
+    assert name.items() <= client(tool, **arguments).items()
+
+
+@pytest.mark.parametrize("profile", ["default", "all"])
+def test_the_status_lists_only_operations_that_an_offered_tool_does(store, profile):
+    client = Client(store, profile=profile)
+    found = client("memory_status")["capabilities"]["operations"]
+    assert {"recall", "remember", "forget"} <= set(found)
+    assert not {"reindex", "embedMissing", "purge"} & set(found)
+    assert ("trace" in found) == (profile == "all")
+
+
+def test_the_forget_tool_only_looks_where_it_is_asked_to(store):
+    client = Client(store, profile="default")
+    fact = client("remember", text="The kettle is red")
+    assert client("forget", ids=[fact["id"]], dry_run=True)["forgotten"] == [fact["id"]]
+    assert client("list_facts")["total"] == 1

@@ -37,7 +37,26 @@ MORE = [
         "delete_document",
         "search_documents",
     ),
-    *("list_documents", "search", "fetch"),
+    "list_documents",
+    *(
+        "apply_changes",
+        "review_queue",
+        "get_node",
+        "node_revisions",
+        "query_nodes",
+        "snapshot",
+        "node_changes",
+    ),
+    *(
+        "change_token",
+        "record_admission",
+        "record_node_use",
+        "access_events",
+        "usage_summary",
+        "forget_nodes",
+    ),
+    *("remember_conversation", "recall_conversation", "get_conversation", "list_conversations"),
+    *("forget_conversation", "events", "search", "fetch"),
 ]
 
 
@@ -90,9 +109,22 @@ def test_what_reads_is_told_to_read_and_what_erases_to_destroy():
     erasing = {name for name, hint in hints.items() if hint["destructiveHint"]}
     assert reading == {
         *("recall", "explain", "history", "list_facts", "memory_status", "get", "trace", "changes", "diff"),
-        *("get_document", "search_documents", "list_documents", "search", "fetch"),
+        *("get_document", "search_documents", "list_documents", "search", "fetch", "events"),
+        *(
+            "review_queue",
+            "get_node",
+            "node_revisions",
+            "query_nodes",
+            "snapshot",
+            "node_changes",
+            "change_token",
+        ),
+        *("access_events", "usage_summary", "recall_conversation", "get_conversation", "list_conversations"),
     }
-    assert erasing == {"forget", "apply_forgetting", "consolidate", "put_document", "delete_document"}
+    assert erasing == {
+        *("forget", "apply_forgetting", "consolidate", "put_document", "delete_document", "forget_nodes"),
+        "forget_conversation",
+    }
 
 
 def test_a_server_that_only_reads_offers_only_what_reads():

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from effort import examples
 from perdure import InvalidRequest, ManualClock, Memory, NewFact, Store
 from scenarios.stores import NOW, ids
 from unit.space.logs import together
@@ -77,7 +78,7 @@ def test_each_order_is_what_its_name_says_with_ties_by_arrival(memory, clock):
 
 
 @given(st.integers(0, 2**32))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(24), deadline=None)
 def test_what_comes_and_goes_between_pages_neither_repeats_nor_hides_the_rest(seed):
     random, clock = Random(seed), ManualClock(NOW)
     with Store.open(":memory:", clock=clock) as store:

@@ -11,6 +11,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from perdure import Memory, MemoryConfig
+from perdure.base.text import counted
 from perdure.embedders import HashingEmbedder, StaticEmbedder
 from perdure.errors import Conflict, InvalidRequest, Unavailable
 from perdure.model.replies import Embedded
@@ -343,5 +344,5 @@ def test_a_wrong_choice_is_shown_if_it_looks_like_a_name_and_by_its_length_other
     with Memory.open(":memory:") as memory, pytest.raises(InvalidRequest) as caught:
         memory.recall("puppy", mode=value)
     is_name = 1 <= len(value) <= 32 and re.fullmatch("[A-Za-z0-9_-]*", value) is not None
-    told = f"{value!r}" if is_name else f"a text of {len(value)} characters"
+    told = f"{value!r}" if is_name else f"a text of {counted(len(value), 'character')}"
     assert str(caught.value) == f"mode must be one of lexical, semantic, hybrid, got {told}"

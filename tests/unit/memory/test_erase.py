@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from backends import IN_FILES
 from perdure import Busy, Conflict, InvalidRequest, MemoryConfig, Namespace, Store
 from perdure.log.memory import MemoryLog
 from scenarios.stores import EVERY_BACKEND, ids
@@ -227,7 +228,7 @@ def test_a_clock_that_tells_no_time_stops_an_erasure_before_it_begins(store):
 
 
 def test_nothing_of_an_erased_name_is_in_any_file(open_store, backend, tmp_path):
-    if backend == "memory":
+    if backend not in IN_FILES:
         pytest.skip("no files")
     store = open_store()
     store.memory("XQZ-canary-7731", "XQZ-canary-7731").remember("a fact")
@@ -280,9 +281,11 @@ def test_a_reader_that_others_overtake_twice_is_not_told_of_damage(tmp_path, by)
         def overtaken(space):
             calls.append(space)
             found = head(space)
-            if len(calls) == 2:
+            if (
+                len(calls) == 1
+            ):  # where the reader's state is brought up; what a read looks at first is bound already
                 memory.forget(ids=["z"])
-            elif len(calls) == 3:
+            elif len(calls) == 2:
                 one.purge() if by == "purge" else one.erase("ann")
             return found
 

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from effort import examples
 from perdure import ManualClock, Memory, NewFact, NotFound, Store
 from perdure.base.text import folded, folded_space
 from scenarios.stores import NOW, NOW_MS, ids
@@ -79,7 +80,7 @@ SCOPES = [
 
 
 @given(st.lists(facts, min_size=1, max_size=5), st.lists(st.integers(0, 4), max_size=2))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(12), deadline=None)
 def test_each_scope_is_exactly_its_predicate_over_shown_and_hidden_facts(told, hidden):
     clock = ManualClock(NOW)
     with Store.open(":memory:", clock=clock) as store:

@@ -156,8 +156,8 @@ def test_a_batch_with_one_bad_vector_stores_nothing_and_names_its_place(memory, 
     told = [NewFact(text=f"text {n}", embedding=EAST) for n in range(3)]
     with pytest.raises(InvalidRequest) as refused:
         memory.remember_many([*told[:2], NewFact(text="bad", embedding=wrong), told[2]])
-    assert refused.value.message.startswith("facts[2]: embedding ")
-    assert (refused.value.details["index"], refused.value.field) == (2, "embedding")
+    assert refused.value.message.startswith("facts[2].embedding ")
+    assert (refused.value.details["index"], refused.value.field) == (2, "facts[2].embedding")
     assert memory.list().total == 0
 
 

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from effort import examples
 from perdure import ManualClock, Memory, MemoryConfig
 from properties.memory_run import CONFIGS, listed, recalled
 from properties.strategies import scripts
@@ -19,7 +20,7 @@ intervals = st.tuples(st.sampled_from((0, 1, 4, 97, 100, 104)), st.sampled_from(
 
 
 @given(st.sampled_from(CONFIGS), scripts(), intervals, st.sampled_from((None, 99, 102)))
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(32), deadline=None)
 def test_list_and_recall_give_what_some_instant_of_the_interval_makes_current(
     config, script, interval, known_at
 ):

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from effort import examples
 from perdure import Fact, InvalidRequest, Memory, MemoryConfig, Status
 from properties.memory_run import CONFIGS, Space, everything, listed, shown
 from properties.strategies import scripts
@@ -50,7 +51,7 @@ def held(space: Space) -> dict[str, Fact]:
 
 
 @given(configs, scripts())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(24), deadline=None)
 def test_what_observers_hear_is_the_difference_that_each_call_makes(config, script):
     notes = Notes()
     space = Space(config.replace(observers=(Broken(), notes)))
@@ -69,7 +70,7 @@ def test_what_observers_hear_is_the_difference_that_each_call_makes(config, scri
 
 
 @given(configs, scripts())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(16), deadline=None)
 def test_a_failing_observer_changes_nothing(config, script):
     quiet, disturbed = Space(config), Space(config.replace(observers=(Broken(),)))
     for call in script:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 
+from effort import examples
 from perdure import InvalidRequest, Memory, MemoryConfig, Store
 from perdure.policies import (
     Arrival,
@@ -69,7 +70,7 @@ def test_an_explicit_link_stands_where_the_policy_wants_the_opposite():
 
 
 @given(scripts())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(16), deadline=None)
 def test_the_neighbours_of_a_slot_are_enough_while_no_fact_is_corrected_or_hidden(script):
     def keeps_neighbours(name: str, told: dict[str, object]) -> bool:
         facts = told.get("facts", [told])

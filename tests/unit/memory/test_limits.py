@@ -126,7 +126,8 @@ TOO_MUCH = {
     "metadata of 65,537 bytes": ({"metadata": {MARKER: "x" * (65_537 - len(MARKER) - 7)}}, "metadata"),
     "129 levels": ({"metadata": nested(129)}, "metadata"),
     "129 levels with a value in the last": ({"metadata": leafed(129)}, "metadata"),
-    "a million levels": ({"metadata": nested(1_000_000)}, "metadata"),
+    # Made when it is asked for: while so many objects live, every search for garbage goes through them.
+    "a million levels": (lambda: {"metadata": nested(1_000_000)}, "metadata"),
     "our metadata key": ({"metadata": {MARKER: 1, "perdure": 1}}, "metadata"),
     "not a number": ({"metadata": {MARKER: math.nan}}, "metadata"),
     "infinity": ({"metadata": {MARKER: [math.inf]}}, "metadata"),
@@ -193,13 +194,13 @@ WRONG_TYPE = {
 @pytest.mark.parametrize(("told", "field"), TOO_MUCH.values(), ids=TOO_MUCH.keys())
 def test_what_just_does_not_fit_is_refused_by_name_and_leaves_no_trace(memory, told, field):
     memory.remember("a fact that stays", subject="s")
-    told = {"text": f"{MARKER} text", **told}
+    told = {"text": f"{MARKER} text", **(told() if callable(told) else told)}
     refused(memory, lambda: memory.remember(**told), field)
     key = told.pop("idempotency_key", None)
     if key is None:
         batched = refused(memory, lambda: memory.remember_many(["fine", NewFact(**told)]), field)
         assert batched.details["index"] == 1
-        assert str(batched).startswith("facts[1]: ")
+        assert str(batched).startswith("facts[1]")
 
 
 @pytest.mark.parametrize(

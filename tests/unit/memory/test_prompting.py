@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import perdure
+from effort import examples
 from perdure import InvalidRequest, ManualClock, Memory, as_prompt
 
 HOSTILE = (
@@ -85,7 +86,7 @@ def test_facts_are_rendered_as_hits_are_and_nothing_gives_an_empty_fence(memory)
 @given(
     st.lists(st.sampled_from(["red", "häuser", "船 船", "<&>"]), min_size=1, max_size=5), st.integers(0, 900)
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(24), deadline=None)
 def test_a_size_leaves_out_the_last_hits_and_is_kept_to_the_byte(told, extra):
     with Memory.open(":memory:", clock=ManualClock(0)) as memory:
         for number, text in enumerate(told):

@@ -191,7 +191,17 @@ ONE_ID = {
 
 @pytest.mark.parametrize("operation", ONE_ID)
 def test_an_id_is_checked_before_anything_else_is_done_with_it(memory, operation):
-    for id_ in ("", MARKER.ljust(257), "perdure:x", MARKER + "\n", LONE, 1, True, b"a", ["a"]):
+    for id_ in (
+        "",
+        MARKER.ljust(257),
+        "perdure:".ljust(4_097, "x"),
+        MARKER + "\n",
+        LONE,
+        1,
+        True,
+        b"a",
+        ["a"],
+    ):
         refused(memory, lambda id_=id_: ONE_ID[operation](memory, id_), "id")
 
 

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from effort import examples
 from perdure import Busy, InvalidRequest, MemoryConfig, NewFact, Store
 from perdure.errors import Conflict, Unavailable
 from perdure.lexical.languages import PROFILES
@@ -61,7 +62,7 @@ def test_a_space_finds_by_its_new_profile_at_once(memory):
     st.sampled_from([0.9, 1.2]),
     st.sampled_from([0.4, 0.75]),
 )
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(10), deadline=None)
 def test_a_reindexed_space_answers_as_one_that_was_made_so(rows, old, new, k1, b):
     with Store.open(":memory:") as one, Store.open(":memory:") as other:
         reindexed = one.memory(config=MemoryConfig(profile=old))
@@ -254,11 +255,11 @@ class Overtaken(MemoryLog):
 
     before_turn = None
 
-    def writer(self, timeout_s=None):
+    def writer(self, timeout_s=None, *, space=None):
         before, self.before_turn = self.before_turn, None
         if before is not None:
             before()
-        return super().writer(timeout_s)
+        return super().writer(timeout_s, space=space)
 
 
 @pytest.mark.parametrize("write", ["remember", "correct", "put", "remember_many"])

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from effort import examples
 from perdure import ManualClock, Memory
 from perdure.contract.wire import hit_object
 from unit.memory.refusals import refused
@@ -24,13 +25,13 @@ def sent(hits) -> int:
 
 
 @given(st.lists(texts, min_size=1, max_size=6), st.booleans(), st.integers(0, 60))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(24), deadline=None)
 def test_the_results_are_the_longest_beginning_that_fits(told, explain, percent):
     with Memory.open(":memory:", clock=ManualClock(0)) as memory:
         for number, text in enumerate(told):
             memory.remember(f"red {text}", id=f"f{number}", event_time=number)
         whole = memory.recall("red boat", explain=explain)
-        size = max(1, sent(whole) * 2 * percent // 100)
+        size = max(2, sent(whole) * 2 * percent // 100)
         found = memory.recall("red boat", explain=explain, max_bytes=size)
         assert found == whole[: len(found)]
         assert sent(found) <= size or not found

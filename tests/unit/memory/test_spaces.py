@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from effort import examples
 from perdure import InvalidRequest, ManualClock, Namespace, Store
 from perdure.policies import combined_score
 from unit.memory.refusals import MARKER, refused
@@ -50,7 +51,7 @@ def test_a_memory_that_is_named_twice_or_is_the_callers_own_is_asked_once(store)
 
 
 @given(st.lists(st.lists(texts, max_size=6), min_size=2, max_size=4), texts, st.integers(1, 12))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(24), deadline=None)
 def test_hits_are_merged_by_rank_with_ties_in_the_order_asked(spaces, query, k):
     with Store.open(":memory:", clock=ManualClock(0)) as store:
         names = [f"s{place}" for place in range(len(spaces))]
@@ -69,7 +70,7 @@ def test_hits_are_merged_by_rank_with_ties_in_the_order_asked(spaces, query, k):
 
 
 @given(st.lists(texts, min_size=2, max_size=8), texts)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(16), deadline=None)
 def test_the_parts_of_a_merged_hit_make_its_score_and_the_rest_is_what_its_own_memory_says(told, query):
     with Store.open(":memory:", clock=ManualClock(0)) as store:
         for number, text in enumerate(told):

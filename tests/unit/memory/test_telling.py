@@ -146,7 +146,10 @@ def test_replacing_discards_the_old_text_and_keeps_what_others_say_of_the_id(sto
     assert memory.get("a", known_at=reply.ingest_time.replace(microsecond=0)) is None
     assert memory.remember("two", id="a").outcome == "existing"
     same_id_twice = [NewFact(text="three", id="c"), NewFact(text="four", id="c")]
-    assert refused(memory, lambda: memory.remember_many(same_id_twice), "id", Conflict).details["index"] == 1
+    assert (
+        refused(memory, lambda: memory.remember_many(same_id_twice), "facts[1].id", Conflict).details["index"]
+        == 1
+    )
 
 
 def test_a_batch_has_one_time_its_own_order_and_may_name_its_later_members(slots, clock):
@@ -240,7 +243,7 @@ def test_what_is_blocked_is_refused_in_every_spelling_until_it_is_unblocked(memo
         refused(memory, lambda text=text: memory.remember(text, id="another"), "text", Blocked)
     assert memory.remember("Café ist schön").outcome == "created"  # the positive control: another text
     other = memory.remember("to correct")
-    refused(memory, lambda: memory.correct(spellings[1], id=other.id), "text", Blocked)
+    refused(memory, lambda: memory.correct(spellings[1], id=other.id), "new_text", Blocked)
     assert memory.unblock(texts=[spellings[2]]) == 1
     refused(memory, lambda: memory.remember(spellings[0]), "id", Blocked)
     assert memory.unblock(ids=[reply.id]) == 1

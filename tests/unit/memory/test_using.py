@@ -82,7 +82,7 @@ def test_a_key_replays_the_count(two):
 
 @pytest.mark.parametrize(
     ("told", "field"),
-    [({"ids": "a"}, "ids"), ({"ids": [1]}, "ids"), ({"ids": ["a"], "context_id": ""}, "context_id")],
+    [({"ids": "a"}, "ids"), ({"ids": [1]}, "ids[0]"), ({"ids": ["a"], "context_id": ""}, "context_id")],
 )
 def test_a_malformed_use_is_refused_by_name(two, told, field):
     with pytest.raises(InvalidRequest) as caught:

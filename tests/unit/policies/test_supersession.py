@@ -92,7 +92,7 @@ def test_a_decision_that_names_facts_of_the_slot_is_taken_as_it_is():
 
 
 def test_a_decision_that_names_a_fact_outside_the_slot_is_refused_without_showing_it():
-    with pytest.raises(InvalidRequest, match="1 facts that its slot did not give") as caught:
+    with pytest.raises(InvalidRequest, match="1 fact that its slot did not give") as caught:
         checked_decision(SupersessionDecision(supersedes=(Stored(9, "someone-else", 3), ROME)), FULL)
     assert caught.value.field == "supersession"
     assert "someone-else" not in str(caught.value)

@@ -9,7 +9,6 @@ import re
 import select
 import signal
 import socket
-import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -17,22 +16,25 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import forked
+
 START_S = 90.0
 STOP_S = 60.0
 SCRIPT = """
 import json, sys
-from perdure.server.settings import Limits, Settings
+from perdure.server.settings import Limits, Opening, Settings
 from perdure.server.starting import start
 if __name__ == "__main__":
     told = json.loads(sys.argv[1])
-    start(Settings(**{**told, "limits": Limits(**told.get("limits", {}))}))
+    parts = {"limits": Limits(**told.get("limits", {})), "opening": Opening(**told.get("opening", {}))}
+    start(Settings(**{**told, **parts}))
 """
 
 
 class Running:
     """A server, by its address, and its process."""
 
-    def __init__(self, process: subprocess.Popen[str], url: str, log: list[str]) -> None:
+    def __init__(self, process: forked.Process, url: str, log: list[str]) -> None:
         self.process, self.log = process, log
         scheme, _, place = url.partition("://")
         self.host, _, port = place.rpartition(":")
@@ -82,28 +84,24 @@ def received(link: socket.socket) -> bytes:
 
 
 @contextmanager
-def running(store: Path, **told: Any) -> Iterator[Running]:
+def running(store: Path | str, **told: Any) -> Iterator[Running]:
     """Start a server on a free port and end it at the end."""
     settings = {"store": str(store), "port": 0, "auth": False, "log_format": "json", **told}
-    process = subprocess.Popen(
-        [sys.executable, "-c", SCRIPT, json.dumps(settings)],
-        stderr=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
-        text=True,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-    )
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(sys.path),
+    }  # workers are interpreters of their own
+    process = forked.start(SCRIPT, json.dumps(settings), text=True, env=environment)
     try:
         yield _awaited(process)
     finally:
         if process.poll() is None:
             process.kill()
         process.wait(STOP_S)
-        assert process.stderr is not None
-        process.stderr.close()
+        process.close()
 
 
-def _awaited(process: subprocess.Popen[str]) -> Running:
-    assert process.stderr is not None
+def _awaited(process: forked.Process) -> Running:
     log: list[str] = []
     deadline = time.monotonic() + START_S
     while time.monotonic() < deadline:

@@ -48,7 +48,11 @@ def test_a_header_chooses_what_the_key_leaves_open_and_nothing_else(fixed, sent)
     if widens:
         with pytest.raises(Forbidden) as refused:
             place(access, told, default_principal="carol")
-        assert (refused.value.message, refused.value.field, refused.value.details) == (BEYOND, None, {})
+        assert (refused.value.message.startswith(BEYOND), refused.value.field, refused.value.details) == (
+            True,
+            None,
+            {},
+        )
         return
     allowed = place(access, told, default_principal="carol")
     assert allowed.tenant == "acme"
@@ -99,7 +103,7 @@ def test_a_role_does_what_it_may_and_a_purge_takes_an_admin(role, name):
 def test_only_what_may_write_makes_a_store():
     assert {name for name, operation in OPERATIONS.items() if not makes_store(operation)} == {
         name for name, operation in OPERATIONS.items() if operation.role == "read"
-    } | {"verify", "export"}
+    } | {"verify", "storeEvents", "export"}
 
 
 def test_neither_an_access_nor_what_was_told_shows_a_name():
@@ -171,3 +175,20 @@ def test_a_header_that_is_sent_twice_is_refused():
     for name, error in ((b"perdure-principal", InvalidRequest), (b"perdure-tenant", InvalidTenant)):
         with pytest.raises(error, match="twice"):
             read_headers([(name, b"a"), (name.upper(), b"a")])
+
+
+def test_who_names_nobody_is_told_how_to_from_python_too():
+    access = Access(tenant=None, principal=None, scope=None, role="read", key_id="k")
+    with pytest.raises(InvalidRequest, match=r"client\.memory\(principal=") as caught:
+        place(access, Told())
+    assert caught.value.field == "Perdure-Principal"
+
+
+@pytest.mark.parametrize("what", ["tenant", "principal", "scope"])
+def test_a_refusal_says_which_bound_of_the_key_it_is_and_repeats_no_name(what):
+    access = key(principal="alice", scope="work")
+    with pytest.raises(Forbidden) as refused:
+        place(access, Told(**{what: "canary"}), default_principal="carol")
+    assert f"for one {what} alone" in refused.value.message
+    assert f"Perdure-{what.title()}" in refused.value.message
+    assert all(name not in refused.value.message for name in ("canary", "alice", "work", "acme"))

@@ -148,6 +148,38 @@ def test_keys_that_cannot_be_read_let_nobody_in_and_the_log_says_why(keyring, le
     assert told not in caplog.text + refused.value.message
 
 
+def test_a_file_of_keys_that_is_gone_is_no_reason_to_call_a_key_wrong_and_the_log_says_so_once(
+    keyring, let, tmp_path, caplog
+):
+    _, told = keyring.create(Grant())
+    judge = let()
+    assert judge.access([f"Bearer {told}"])
+    tmp_path.rename(tmp_path.with_name("away"))
+    with caplog.at_level(logging.INFO):
+        for _ in range(3):
+            with pytest.raises(Unavailable):
+                judge.access([f"Bearer {told}"])
+        with pytest.raises(Unavailable):
+            judge.check()
+        assert [record.levelname for record in caplog.records] == ["ERROR"]
+        assert "check that the disk of its directory is mounted" in caplog.text
+        tmp_path.with_name("away").rename(tmp_path)
+        assert judge.access([f"Bearer {told}"])
+        judge.check()
+    assert [record.levelname for record in caplog.records] == ["ERROR", "INFO"]
+
+
+def test_a_file_of_keys_in_an_empty_directory_that_took_the_place_of_another_is_gone(keyring, let, tmp_path):
+    _, told = keyring.create(Grant())
+    judge = let()
+    assert judge.access([f"Bearer {told}"])
+    (tmp_path / "keys.json").rename(tmp_path / "elsewhere")
+    with pytest.raises(Unavailable):
+        judge.access([f"Bearer {told}"])
+    with pytest.raises(Unavailable):
+        judge.access(["Bearer unknown"])
+
+
 def test_without_keys_the_token_beside_the_store_lets_in_and_nothing_else_does(let, tmp_path):
     judge = let()
     assert judge.token_path == tmp_path / "server.token"

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 
 import pytest
+
+import forked
 
 # The signal comes when the stores are open and nobody is served yet.
 SCRIPT = """
@@ -33,14 +34,11 @@ if __name__ == "__main__":
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_server_that_is_stopped_before_it_serves_closes_its_stores_and_ends_with_0(tmp_path, workers):
-    done = subprocess.run(
-        [sys.executable, "-c", SCRIPT, str(tmp_path / "store"), str(workers)],
-        capture_output=True,
-        text=True,
-        timeout=90,
-        check=False,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-    )
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(sys.path),
+    }  # workers are interpreters of their own
+    done = forked.run(SCRIPT, tmp_path / "store", workers, text=True, timeout=90, env=environment)
     assert (done.returncode, done.stdout.splitlines()[:1]) == (0, ["closed"])
     events = [json.loads(line)["event"] for line in done.stderr.splitlines()]
     assert "serving" not in events

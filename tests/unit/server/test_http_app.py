@@ -25,8 +25,8 @@ from perdure.server.engine import Engine
 from perdure.server.front import Front
 from perdure.server.keys import Grant, Keyring
 from perdure.server.logs import LogWriter
+from perdure.server.roots import admit
 from perdure.server.settings import Limits, Settings
-from perdure.server.tenants import admit
 
 CANARY = "XQZ-canary-7731"
 
@@ -397,7 +397,7 @@ def test_a_server_for_others_starts_with_keys_only_and_asks_for_one_on_every_pag
     store.mkdir()
     with pytest.raises(InvalidRequest), serving(store, host="0.0.0.0"):
         pass
-    told = key(store)
+    told = key(store, role="admin")
     with serving(store, host="0.0.0.0", allow_hosts=("localhost",)) as server:
         for path in ("/metrics", "/docs", "/openapi.json"):
             assert server.ask("GET", path).status_code == 401
@@ -452,7 +452,7 @@ def test_logs_metrics_and_errors_hold_no_text_no_query_and_no_key(tmp_path):
             server.post("memory/nothing", {"query": CANARY}, **told)
             server.post("memory/recall", {CANARY: 1}, authorization=f"Bearer {CANARY}")
             server.ask("GET", f"/{CANARY}")
-            metrics = server.ask("GET", "/metrics").text
+            metrics = server.ask("GET", "/metrics", authorization=f"Bearer {token}").text
     finally:
         logger.removeHandler(writer)
         logger.level = before
@@ -540,3 +540,29 @@ def test_spans_are_made_where_they_are_asked_for_and_hold_no_text(tmp_path):
     assert format(first.context.trace_id, "032x") == "a" * 32
     assert second.attributes["perdure.code"] == "not_found"
     assert CANARY not in first.to_json() + second.to_json()
+
+
+def test_the_log_names_the_host_that_a_request_was_refused_for(server, caplog):
+    with caplog.at_level(logging.INFO, logger="perdure.server"):
+        server.ask("GET", "/docs", host="memory.example.org:8420")
+        server.ask("GET", "/docs", origin="https://localhost")
+        server.ask("GET", "/docs")
+    refused = [record.fields.get("refused") for record in caplog.records if record.message == "request"]
+    assert refused == ["memory.example.org", "https://localhost", None]
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "[::]", "0:0::0"])
+def test_a_server_on_every_address_that_could_answer_nobody_does_not_start(tmp_path, host):
+    told = key(tmp_path / "store", role="admin")
+    with pytest.raises(InvalidRequest, match="allow_host") as caught, serving(tmp_path / "store", host=host):
+        pass
+    assert caught.value.field == "allow_host"
+    assert host in caught.value.message
+    with serving(tmp_path / "store", host=host, allow_hosts=("localhost",)) as server:
+        assert server.post("store/spaces", authorization=told).status_code == 200
+
+
+def test_behind_a_proxy_with_a_certificate_pages_of_the_allowed_host_are_the_server_s_own(tmp_path):
+    with serving(tmp_path / "store", auth=False, allow_hosts=("memory.example.org",)) as server:
+        place = {"host": "memory.example.org", "origin": "https://memory.example.org"}
+        assert server.ask("GET", "/docs", **place).status_code == 200

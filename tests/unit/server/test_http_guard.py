@@ -52,9 +52,33 @@ def test_where_any_host_will_do_a_page_of_another_origin_is_refused_all_the_same
                 check_place({**headers, **foreign}, None)
 
 
-@pytest.mark.parametrize("origin", [b"http://localhost:8420", b"https://localhost:8420"])
-def test_a_page_of_the_server_s_own_origin_is_let_in(origin):
-    check_place({b"host": b"localhost:8420", b"origin": origin, b"sec-fetch-site": b"same-origin"}, HOSTS)
+@pytest.mark.parametrize("scheme", ["http", "https", "HTTPS"])
+def test_a_page_of_the_server_s_own_origin_is_let_in_and_under_another_scheme_refused(scheme):
+    origin = f"{scheme}://localhost:8420".encode()
+    headers = {b"host": b"localhost:8420", b"origin": origin, b"sec-fetch-site": b"same-origin"}
+    check_place(headers, HOSTS, {scheme.lower()})
+    check_place(headers, HOSTS, {"http", "https"})
+    other = {"http", "https"} - {scheme.lower()}
+    for hosts in (HOSTS, None):
+        with pytest.raises(WrongPlace) as caught:
+            check_place(headers, hosts, other)
+        assert caught.value.place == origin.decode().lower()
+
+
+def test_without_a_host_no_opaque_origin_passes_for_the_server_s_own():
+    for headers in ({b"origin": b"null"}, {b"host": b"", b"origin": b"null"}, {b"origin": b""}):
+        with pytest.raises(WrongPlace):
+            check_place(headers, None)
+
+
+@pytest.mark.parametrize(
+    ("host", "told"),
+    [(b"Evil.example:1", "evil.example"), (b"a\x1b[2Jb", ""), (b"<b>", ""), (b"x" * 9000, "x" * 300)],
+)
+def test_a_refusal_has_the_host_for_the_log_where_it_is_one(host, told):
+    with pytest.raises(WrongPlace) as caught:
+        check_place({b"host": host}, HOSTS)
+    assert caught.value.place == told
 
 
 @pytest.mark.parametrize(

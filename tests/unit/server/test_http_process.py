@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import os
 import signal
 import socket
 import ssl
-import subprocess
 import sys
 import threading
 import time
@@ -16,8 +16,10 @@ from pathlib import Path
 
 import pytest
 
+import forked
 from certificates import self_made
-from perdure import Store
+from perdure import Store, Unavailable
+from perdure.client import Client
 
 from .running_server import received, running
 
@@ -247,7 +249,10 @@ def test_a_worker_that_is_killed_loses_no_write_that_was_acknowledged_and_anothe
                 try:
                     if server.post("memory/remember", {"id": id_, "text": f"fact {id_}"})[0] == 200:
                         acknowledged.append(id_)
-                except OSError:
+                except (
+                    OSError,
+                    http.client.HTTPException,
+                ):  # of a worker that is killed in the midst of its reply
                     continue
 
         threads = [threading.Thread(target=write, args=(n,)) for n in range(4)]
@@ -341,6 +346,18 @@ def test_tls_is_spoken_with_the_files_that_are_given(tmp_path):
         assert server.stop() == 0
 
 
+def test_a_client_that_asks_a_server_of_tls_by_http_is_told_to_use_https(tmp_path):
+    certificate, key = self_made(tmp_path)
+    with running(tmp_path / "store", tls_cert=str(certificate), tls_key=str(key)) as server:
+        with (
+            Client(f"http://127.0.0.1:{server.port}", retries=0) as client,
+            pytest.raises(Unavailable) as told,
+        ):
+            client.memory("alice").recall("kettle")
+        assert "if it speaks TLS, url must begin with https://" in told.value.message
+        assert server.stop() == 0
+
+
 def test_tls_files_that_cannot_be_used_are_told_at_the_start_and_nobody_is_asked_for_a_passphrase(tmp_path):
     certificate, key = self_made(tmp_path, passphrase=b"x")
     told = {"tls_cert": str(certificate), "tls_key": str(key)}
@@ -349,23 +366,32 @@ def test_tls_files_that_cannot_be_used_are_told_at_the_start_and_nobody_is_asked
 
 
 def test_the_command_serves_and_ends_with_the_exit_codes_of_every_command(tmp_path):
-    command = [
-        sys.executable,
-        "-c",
-        "from perdure.cli.main import main; main()",
-        "serve",
-        "--store",
-        str(tmp_path / "s"),
-    ]
-    wrong = subprocess.run(
-        [*command, "--workers", "0"], capture_output=True, text=True, timeout=90, check=False
-    )
+    command = (forked.COMMAND, "serve", "--store", tmp_path / "s")
+    wrong = forked.run(*command, "--workers", "0", text=True, timeout=90)
     assert wrong.returncode == 2
     assert "workers" in wrong.stderr
     config = tmp_path / "config.json"
     config.write_text('{"noSuchField": 1}')
-    wrong = subprocess.run(
-        [*command, "--config", str(config)], capture_output=True, text=True, timeout=90, check=False
-    )
+    wrong = forked.run(*command, "--config", config, text=True, timeout=90)
     assert wrong.returncode == 2
     assert "noSuchField" in wrong.stderr
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_server_says_that_it_has_stopped_after_all_else(tmp_path, workers):
+    with running(tmp_path / "store", workers=workers) as server:
+        assert server.stop() == 0
+        lines = server.process.stderr.read().splitlines()
+    assert json.loads(lines[-1])["event"] == "stopped"
+
+
+def test_the_token_of_a_server_without_a_directory_for_keys_goes_with_it(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    with running(":memory:", port=port, auth=True) as server:
+        names = sorted(path.name for path in (tmp_path / "perdure").iterdir())
+        assert names == [f"server-{port}.lock", f"server-{port}.token"]
+        assert server.stop() == 0
+    assert list((tmp_path / "perdure").iterdir()) == []

@@ -85,7 +85,7 @@ def asked(
 def test_every_operation_does_as_it_is_described(described, path, method, mode):
     if mode is GenerationMode.NEGATIVE and path.endswith("/store/import"):
         mode = GenerationMode.POSITIVE  # its body is lines of text, which any bytes are
-    asked(described, path, method, mode, 6)
+    asked(described, path, method, mode, 4)
 
 
 @pytest.mark.soak
@@ -113,7 +113,7 @@ def walked(described: Any, examples: int) -> None:
 
 
 def test_what_one_operation_answers_can_be_asked_of_the_next(described):
-    walked(described, 6)
+    walked(described, 4)
 
 
 @pytest.mark.soak

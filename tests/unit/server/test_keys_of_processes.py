@@ -6,11 +6,10 @@ import errno
 import json
 import os
 import signal
-import subprocess
-import sys
 
 import pytest
 
+import forked
 from perdure.errors import StorageFull
 from perdure.server.keys import Grant, Keyring
 
@@ -43,15 +42,9 @@ with Keyring(Path(sys.argv[1])) as keyring:
 """
 
 
-def _start(script: str, *arguments: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-c", script, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-
-
 @pytest.mark.slow
 def test_eight_processes_that_create_keys_at_once_lose_none(tmp_path):
-    children = [_start(CREATE, str(tmp_path), str(number)) for number in range(8)]
+    children = [forked.start(CREATE, tmp_path, number, text=True) for number in range(8)]
     told = []
     for child in children:
         out, err = child.communicate(timeout=PATIENCE_S)
@@ -68,7 +61,7 @@ def test_a_process_that_is_killed_before_the_rename_leaves_the_keys_as_they_were
     with Keyring(tmp_path) as keyring:
         _, told = keyring.create(Grant())
         before = (tmp_path / "keys.json").read_bytes()
-        child = _start(KILLED, str(tmp_path), step)
+        child = forked.start(KILLED, tmp_path, step)
         child.communicate(timeout=PATIENCE_S)
         assert child.returncode == -signal.SIGKILL
         assert (tmp_path / "keys.json").read_bytes() == before

@@ -76,6 +76,10 @@ BOTH = key("alice", "work")
         (OF_WORK, "erase", {"principal": "bob"}, False),
         (key(), "verify", {}, True),
         (key(), "purge", {}, True),
+        (key(), "storeEvents", {}, True),
+        (OF_ALICE, "storeEvents", {}, False),
+        (OF_WORK, "storeEvents", {"id": "a"}, False),
+        (BOTH, "storeEvents", {"type": "created"}, False),
         (OF_ALICE, "verify", {}, False),
         (OF_ALICE, "purge", {}, False),
         (OF_WORK, "verify", {}, False),
@@ -91,14 +95,20 @@ def test_a_request_names_only_spaces_within_reach_of_its_key(store, access, oper
         return
     with pytest.raises(Forbidden) as refused:
         caller(store, access).decoded(OPERATIONS[operation], asked)
-    assert (refused.value.message, refused.value.field, refused.value.details) == (BEYOND, None, {})
+    assert (refused.value.message, refused.value.field, refused.value.details) == (told_of(access), None, {})
+
+
+def told_of(access):
+    """Return what a refusal says, by the key alone."""
+    told = [f"one {name}" for name in ("principal", "scope") if getattr(access, name) is not None]
+    return f"{BEYOND}: it is for {' and '.join(told)} alone"
 
 
 @pytest.mark.parametrize("spaces", [[BOB], [{"principal": "nobody", "scope": "x"}], ["home"], ["absent"]])
 def test_a_space_that_exists_is_refused_as_one_that_does_not(store, spaces):
     with pytest.raises(Forbidden) as refused:
         caller(store, BOTH).call("recall", {"query": "canary", "spaces": spaces})
-    assert (refused.value.message, refused.value.field, refused.value.details) == (BEYOND, None, {})
+    assert (refused.value.message, refused.value.field, refused.value.details) == (told_of(BOTH), None, {})
 
 
 @pytest.mark.parametrize(
@@ -149,3 +159,48 @@ def test_sizes_tell_nothing_of_what_is_beyond_the_key(access):
             return caller(opened, access).call("stats", {})
 
     assert sizes([]) == sizes([("dave", "play"), ("erin", "play")])
+
+
+@pytest.mark.parametrize(
+    ("scope", "within"),
+    [
+        ("work", True),
+        ("work#conversation", True),
+        ("work#sessions", True),
+        ("work#other", False),
+        ("work#conversation#conversation", False),
+        ("home#conversation", False),
+        ("#conversation", False),
+    ],
+)
+def test_what_is_kept_beside_a_scope_is_where_the_scope_is(scope, within):
+    assert Bounds("alice", "work").allow(Namespace("alice", scope)) is within
+    assert Bounds(scope="work").allow(Namespace("bob", scope)) is within
+    assert not Bounds("alice", "work").allow(Namespace("bob", scope))
+
+
+def test_operations_beside_a_scope_need_no_other_key(store):
+    turns = [{"sourceId": "t", "role": "user", "text": "canary of a talk", "observationTime": 0}]
+    told = {"sessionId": "s", "version": "1", "turns": turns}
+    inside = caller(store, BOTH)
+    assert inside.call("rememberConversation", told)["outcome"] == "created"
+    assert len(inside.call("recallConversation", {"query": "canary"})["context"]["sources"]) == 1
+    other = caller(store, key("bob", "work"))
+    assert other.call("recallConversation", {"query": "canary"})["context"]["sources"] == []
+    assert other.call("conversations", {})["total"] == 0
+
+
+@pytest.mark.parametrize(
+    ("scope", "goes"),
+    [("work", True), ("work#conversation", False)],
+    ids=["of the facts", "of the turns alone"],
+)
+def test_a_key_that_ends_at_conversations_forgets_no_turn_whose_quotes_lie_beside(scope, goes):
+    with Store.open(":memory:") as store:
+        caller = Caller(store, Namespace("alice", "work#conversation"), bounds=Bounds("alice", scope))
+        request = {"scope": {"kind": "all"}, "dryRun": True}
+        if goes:
+            assert caller.call("forget", request)["dryRun"]
+        else:
+            with pytest.raises(Forbidden):
+                caller.call("forget", request)

@@ -11,7 +11,10 @@ import pytest
 
 from perdure.errors import InvalidRequest, InvalidTenant, TenantLimit, Unavailable, WrongKey
 from perdure.server.keys import Grant, Keyring
-from perdure.server.tenants import Tenants, admit, find_directory, is_root, make_root
+from perdure.server.places import places_of
+from perdure.server.roots import admit, find_directory, is_root, make_root
+from perdure.server.settings import Settings
+from perdure.server.tenants import Tenants
 from perdure.store import Store
 
 PATIENCE_S = 20
@@ -49,7 +52,7 @@ def root(tmp_path):
 
 @pytest.fixture
 def tenants(root, opening):
-    with_ = Tenants(str(root), opening, open_max=2, closing_s=PATIENCE_S)
+    with_ = Tenants(places_of(Settings(root)), opening, open_max=2, closing_s=PATIENCE_S)
     yield with_
     with_.close()
 
@@ -245,13 +248,13 @@ def test_closing_waits_for_who_is_within_and_lets_nobody_in(tenants):
 
 
 def test_what_was_acknowledged_is_there_after_closing(root, opening):
-    tenants = Tenants(str(root), opening)
+    tenants = Tenants(places_of(Settings(root)), opening)
     tell(tenants, "acme")
     tenants.close()
     for store in opening.stores:
         with pytest.raises(Unavailable):
             store.spaces()
-    again = Tenants(str(root), opening)
+    again = Tenants(places_of(Settings(root)), opening)
     assert texts(again, "acme") == ["The kettle is blue"]
     again.close()
 
@@ -268,7 +271,7 @@ def test_a_malformed_tenant_is_refused_before_any_file_is_looked_at(tenants, roo
 
 
 def test_one_store_is_of_the_default_tenant_and_every_other_is_refused(tmp_path, opening):
-    tenants = Tenants(str(tmp_path / "store"), opening)
+    tenants = Tenants(places_of(Settings(tmp_path / "store")), opening)
     assert texts(tenants, "default") == []
     assert not (tmp_path / "store").exists()
     tell(tenants, "default")
@@ -283,7 +286,7 @@ def test_one_store_is_of_the_default_tenant_and_every_other_is_refused(tmp_path,
 
 
 def test_an_ephemeral_store_is_one_store(opening):
-    tenants = Tenants(":memory:", opening)
+    tenants = Tenants(places_of(Settings(":memory:")), opening)
     tell(tenants, "default")
     assert texts(tenants, "default") == ["The kettle is blue"]
     assert opening.places == [":memory:"]
@@ -311,7 +314,7 @@ def test_a_store_is_no_root_and_a_root_no_store(tmp_path, root, opening):
         make_root(tmp_path / "store")
     assert refused.value.field == "tenant"
     break_root(root)
-    for use in (lambda: is_root(root), lambda: Tenants(str(root), opening)):
+    for use in (lambda: is_root(root), lambda: Tenants(places_of(Settings(root)), opening)):
         with pytest.raises(InvalidRequest, match="root of tenants"):
             use()
 
@@ -364,4 +367,4 @@ def test_keys_of_one_store_keep_it_one_store(tmp_path):
 @pytest.mark.parametrize("open_max", [0, -1, 65_537, True, 1.5])
 def test_how_many_may_be_open_is_a_number_of_at_least_one(root, opening, open_max):
     with pytest.raises(InvalidRequest, match="open_max"):
-        Tenants(str(root), opening, open_max=open_max)
+        Tenants(places_of(Settings(root)), opening, open_max=open_max)

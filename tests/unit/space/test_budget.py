@@ -12,6 +12,8 @@ from scenarios.stores import NOW, OpenStore, ids
 from unit.space.logs import together
 
 SPACES = 12
+# Where others serve the spaces too, one that does not fit is refused: there the budget holds one or two, else none.
+LEAST = {"postgres": 16_000}
 
 
 class CountingLog:
@@ -50,9 +52,9 @@ def seen(memory: Memory) -> tuple[Any, ...]:
     )
 
 
-def test_with_no_budget_at_all_every_answer_is_the_same(open_store: OpenStore):
+def test_with_no_budget_at_all_every_answer_is_the_same(open_store: OpenStore, backend: str):
     ample = open_store("ample", secret=b"s" * 32)
-    tight = open_store("tight", memory_bytes=0, secret=b"s" * 32)
+    tight = open_store("tight", memory_bytes=LEAST.get(backend, 0), secret=b"s" * 32)
     for store in (ample, tight):
         for n in range(SPACES):
             fill(store.memory(f"user {n}"), n)
@@ -100,8 +102,8 @@ def test_the_space_that_is_in_use_stays_while_others_come_and_go():
     pytest.fail("no budget made an idle space go")
 
 
-def test_threads_over_many_spaces_and_no_budget_get_right_answers(open_store: OpenStore):
-    store = open_store(memory_bytes=0)
+def test_threads_over_many_spaces_and_no_budget_get_right_answers(open_store: OpenStore, backend: str):
+    store = open_store(memory_bytes=LEAST.get(backend, 0))
 
     def work(index: int) -> None:
         for turn in range(12):

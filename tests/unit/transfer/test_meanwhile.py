@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from backends import chosen, fresh, open_at
 from perdure import ImportFailed, ManualClock, Store
 
 FACTS = 1_000  # a transaction: all that is said of the facts comes in the next ones
@@ -11,16 +14,16 @@ SECRET = b"s" * 32
 OPTIONS = {"clock": ManualClock(900), "durability": "normal", "secret": SECRET}
 
 
-@pytest.fixture(params=["memory", "sqlite"])
+@pytest.fixture(params=chosen("memory", "sqlite"))
 def target(request, tmp_path):
-    with Store.open(":memory:" if request.param == "memory" else tmp_path / "target", **OPTIONS) as store:
+    with open_at(tmp_path / "target", request.param, **OPTIONS) as store:
         yield store
 
 
 @pytest.fixture
 def source():
     clock = ManualClock(1_000_000)
-    with Store.open(":memory:", clock=clock, secret=SECRET) as store:
+    with fresh(clock=clock, secret=SECRET) as store:
         memory = store.memory("ann")
         for number in range(FACTS):
             memory.remember(f"fact {number}", id=f"f{number}")
@@ -136,7 +139,7 @@ def test_nothing_more_is_stored_of_what_is_forgotten_while_an_import_runs(tmp_pa
         assert target.check_certificate(certificates[0]) == ()
         assert target.verify().ok
         assert b"SECRET" not in exported(target)
-    for path in (tmp_path / "target").iterdir():
+    for path in filter(Path.is_file, (tmp_path / "target").rglob("*")):
         assert b"SECRET" not in path.read_bytes()
 
 

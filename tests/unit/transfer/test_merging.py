@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from perdure import ManualClock, Namespace, Store
+from backends import fresh
+from perdure import ManualClock, Namespace
 from perdure.log.records import UseRecord
 from perdure.space.space import Settings, Space
 
@@ -23,13 +24,13 @@ def uses(store):
 
 @pytest.fixture
 def store():
-    with Store.open(":memory:", clock=ManualClock(1_000)) as opened:
+    with fresh(clock=ManualClock(1_000)) as opened:
         yield opened
 
 
 @pytest.fixture
 def source():
-    with Store.open(":memory:", clock=ManualClock(1_000)) as opened:
+    with fresh(clock=ManualClock(1_000)) as opened:
         for name in ("a", "b"):
             opened.memory("ann").remember(f"fact {name}", id=name)
         for numbers, at in (((0,), 1_001), ((0, 1), 1_002), ((1, 1), 1_003), ((0,), 1_004)):

@@ -8,6 +8,7 @@ import struct
 
 import pytest
 
+from backends import fresh
 from perdure import ImportFailed, ManualClock, MemoryConfig, Namespace, Store
 from perdure.embedders import HashingEmbedder
 from perdure.transfer import importing
@@ -28,7 +29,7 @@ def packed(*numbers):
 @pytest.fixture
 def lines():
     """An export as objects: facts with a vector each, and a document of two units."""
-    with Store.open(":memory:", clock=ManualClock(1_000)) as source:
+    with fresh(clock=ManualClock(1_000)) as source:
         memory = source.memory("ann")
         memory.remember("red kite", id="a", embedding=EAST)
         memory.remember("blue kite", id="b", embedding=NORTH)
@@ -39,7 +40,7 @@ def lines():
 
 @pytest.fixture
 def target():
-    with Store.open(":memory:", clock=ManualClock(2_000)) as store:
+    with fresh(clock=ManualClock(2_000)) as store:
         yield store
 
 
