@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import threading
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import httpx
+import psycopg
 import pytest
 
 from perdure import MemoryConfig, Store
@@ -234,6 +236,102 @@ def test_a_database_that_cannot_be_reached_leaves_reads_to_threads():
             await asyncio.sleep(0)
 
     asyncio.run(scenario())
+
+
+class Stub:
+    """A connection that is closed or not, and lost when told so."""
+
+    def __init__(self) -> None:
+        self.sockets = socket.socketpair()
+        self.is_lost = self.is_closed = False
+
+    def fileno(self) -> int:
+        if self.is_lost:
+            raise psycopg.OperationalError("the connection is lost")
+        return self.sockets[0].fileno()
+
+    def ask(self, looks: list[Any]) -> Iterator[int]:
+        yield 1
+
+    def close(self) -> None:
+        self.is_closed = True
+        for one in self.sockets:
+            one.close()
+
+
+def test_a_connection_that_is_reached_after_its_loop_ended_is_taken_by_the_next_loop_or_closed():
+    stubs: list[Stub] = []
+    may_connect, connected = threading.Event(), threading.Semaphore(0)
+
+    def connect() -> Any:
+        assert may_connect.wait(20)
+        stubs.append(Stub())
+        connected.release()
+        return stubs[-1]
+
+    looker = Looker(connect)
+    log = object.__new__(type("Log", (), {}))
+    looks = ahead_of([HeadLook(log, 1)])
+
+    async def look() -> Any:
+        return await looker.look(looks)
+
+    assert asyncio.run(look()) is None  # and its loop ends before anything is connected
+    may_connect.set()
+    assert connected.acquire(timeout=20)
+
+    async def look_until_watched() -> None:
+        asked = asyncio.ensure_future(look())
+        while asked.done():
+            await asyncio.sleep(0.01)
+            asked = asyncio.ensure_future(look())
+            await asyncio.sleep(0)
+        looker.close()
+        asked.cancel()
+
+    asyncio.run(asyncio.wait_for(look_until_watched(), 20))
+    assert [stub.is_closed for stub in stubs] == [True]
+
+
+def test_a_connection_that_is_reached_after_the_server_was_closed_is_closed():
+    stub, closed, may_connect = Stub(), threading.Event(), threading.Event()
+    closing = stub.close
+    stub.close = lambda: (closing(), closed.set())
+
+    def connect() -> Any:
+        assert may_connect.wait(20)
+        return stub
+
+    looker = Looker(connect)
+    log = object.__new__(type("Log", (), {}))
+
+    async def look() -> None:
+        assert await looker.look(ahead_of([HeadLook(log, 1)])) is None
+
+    asyncio.run(look())
+    looker.close()
+    may_connect.set()
+    assert closed.wait(20)
+
+
+def test_a_connection_that_was_lost_is_closed_though_it_tells_no_socket():
+    stub = Stub()
+    looker = Looker(lambda: stub)
+    log = object.__new__(type("Log", (), {}))
+    looks = ahead_of([HeadLook(log, 1)])
+
+    async def scenario() -> None:
+        asked = asyncio.ensure_future(looker.look(looks))
+        await asyncio.sleep(0)
+        while asked.done():
+            await asyncio.sleep(0.01)
+            asked = asyncio.ensure_future(looker.look(looks))
+            await asyncio.sleep(0)
+        stub.is_lost = True
+        assert await asked is None, "nothing came in time"
+
+    asyncio.run(asyncio.wait_for(scenario(), 20))
+    assert stub.is_closed
 
 
 def test_a_look_of_a_space_that_is_not_there_tells_nothing_of_its_log(address, other):
