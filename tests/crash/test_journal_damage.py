@@ -63,7 +63,9 @@ def test_a_bit_that_flips_anywhere_in_a_file_is_noticed_or_of_no_consequence(fil
 
 @given(data=st.data())
 @settings(
-    max_examples=examples(50), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=examples(50),
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
 def test_bytes_that_are_changed_added_or_taken_from_the_lines_are_noticed(filled, tmp_path, data):
     place = tmp_path / "store"

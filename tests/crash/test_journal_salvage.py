@@ -267,7 +267,9 @@ def test_lines_that_got_other_ends_and_marks_between_them_are_saved(store, out):
 @pytest.mark.slow
 @given(data=st.data())
 @settings(
-    max_examples=examples(25), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=examples(25),
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
 def test_every_line_that_is_still_in_the_file_is_saved_whatever_else_happened_to_it(
     whole, truth, tmp_path, data

@@ -87,7 +87,9 @@ def searched(store: Store, query: str, k: int, **options) -> list[tuple[str, str
 
 
 same_check = settings(
-    max_examples=examples(10), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=examples(10),
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
 
 

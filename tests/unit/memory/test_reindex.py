@@ -6,7 +6,7 @@ import threading
 
 import msgspec
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from effort import examples
@@ -282,7 +282,7 @@ def test_a_text_that_was_analysed_before_a_reindexing_is_stored_by_the_new_profi
         assert one.verify().ok
 
 
-@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=10, deadline=None)
 @given(st.lists(st.sampled_from(["english.v1", "snowball:german", "unicode.v1"]), min_size=2, max_size=6))
 def test_writers_and_readers_go_on_while_a_space_is_reindexed_again_and_again(profiles):
     with Store.open(":memory:") as store:
