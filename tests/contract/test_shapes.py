@@ -82,13 +82,13 @@ def test_a_body_that_holds_too_much_is_refused_in_little_more_room_than_it_takes
     body = make()
     refused(op, b'{"text":5,"ids":5,"id":5,"query":5}')  # what decodes it is made once
     tracemalloc.start()
-    began = time.monotonic()
+    began = time.thread_time()
     try:
         refused(op, body)
         assert tracemalloc.get_traced_memory()[1] < 4 * len(body) + MIB
     finally:
         tracemalloc.stop()
-    assert time.monotonic() - began < 5
+    assert time.thread_time() - began < 5
 
 
 CREATE = {"operation": "create", "draft": {"id": "x", "kind": "semantic", "content": "x", "evidence": []}}

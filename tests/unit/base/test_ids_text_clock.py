@@ -123,9 +123,9 @@ def test_long_runs_of_marks_fold_as_the_normal_form_says(parts):
     "marks", ["\u0301\u0323" * 125_000, "\u0f73" * 125_000, "\u0301" * 99 + "\u0323" * 250_000]
 )
 def test_a_quarter_of_a_million_marks_fold_within_seconds(marks):
-    begin = time.perf_counter()
+    begin = time.thread_time()
     assert folded("a" + marks)
-    assert time.perf_counter() - begin < 10  # in square time: minutes
+    assert time.thread_time() - begin < 10  # in square time: minutes
 
 
 def test_different_words_do_not_fold_to_the_same():

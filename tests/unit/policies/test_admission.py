@@ -152,9 +152,9 @@ def test_letters_alone_without_a_word_for_a_secret_are_never_sensitive(text):
     ids=lambda text: text[:12],
 )
 def test_the_longest_text_is_judged_in_reasonable_time(text):
-    begun = time.perf_counter()
+    begun = time.thread_time()
     STANDARD.decide(text, ())
-    assert time.perf_counter() - begun < 2.0
+    assert time.thread_time() - begun < 2.0
 
 
 def test_the_default_takes_everything_in():
