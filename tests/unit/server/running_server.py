@@ -63,7 +63,7 @@ class Running:
     def workers(self) -> list[int]:
         """Return the process ids of the workers."""
         children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
-        return [int(one) for one in children if "spawn_main" in Path(f"/proc/{one}/cmdline").read_text()]
+        return [int(one) for one in children if "spawn_main" in _command_of(one)]
 
     def stop(self) -> int:
         """End the server as a supervisor of services would, and return its exit code."""
@@ -81,6 +81,13 @@ def received(link: socket.socket) -> bytes:
         if not part:
             return b"".join(parts)
         parts.append(part)
+
+
+def _command_of(pid: str) -> str:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_text()
+    except OSError:  # it has ended since it was listed
+        return ""
 
 
 @contextmanager
