@@ -20,6 +20,7 @@ class Handler(BaseHTTPRequestHandler):
         request = json.loads(body)
         with self.server.lock:
             self.server.requests.append((self.path, dict(self.headers), request))
+            self.server.lock.notify_all()
             script = self.server.script
             answer = script.pop(0) if len(script) > 1 else script[0]
         answer(self, request)
@@ -39,6 +40,11 @@ class Handler(BaseHTTPRequestHandler):
 class Stub(ThreadingHTTPServer):
     daemon_threads = True
 
+    def await_requests(self, count):
+        """Wait until so many have come: one that nobody waits for any more may come late."""
+        with self.lock:
+            assert self.lock.wait_for(lambda: len(self.requests) >= count, 60)
+
     def handle_error(self, *_):
         pass  # a client that goes away early is what some tests are about
 
@@ -47,7 +53,7 @@ class Stub(ThreadingHTTPServer):
 def endpoint(*script):
     """Serve the answers of a script, the last of them for ever; yields the server with its `requests`."""
     server = Stub(("127.0.0.1", 0), Handler)
-    server.script, server.requests, server.lock = list(script), [], threading.Lock()
+    server.script, server.requests, server.lock = list(script), [], threading.Condition()
     server.over = threading.Event()
     server.url = f"http://127.0.0.1:{server.server_port}/v1"
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})

@@ -28,11 +28,12 @@ def embedder(url, **told):
     return HttpEmbedder(**{"url": url, "model_name": "m", "dimension": 3, "backoff_ms": 1} | told)
 
 
-def failing(script, **told):
-    """Return the error, and how many requests it took."""
+def failing(script, *, awaited=0, **told):
+    """Return the error, and how many requests it took; where the endpoint may be slower, await so many of them."""
     with endpoint(*script) as server:
         with pytest.raises(Unavailable) as caught:
             embedder(server.url, **told).embed_query(TEXT)
+        server.await_requests(awaited)
         shown = "".join(traceback.format_exception(caught.value))
         assert "SECRET" not in shown
         return caught.value, len(server.requests)
@@ -177,7 +178,7 @@ def test_an_endpoint_that_is_not_there_is_unavailable():
 @pytest.mark.parametrize("slow", [stub.silent, stub.trickling])
 def test_a_slow_endpoint_is_given_up_in_time(slow):
     start = time.monotonic()
-    error, requests = failing([slow], timeout_ms=200, retries=1)
+    error, requests = failing([slow], awaited=2, timeout_ms=200, retries=1)
     assert time.monotonic() - start < 5
     assert requests == 2
     assert "200 ms" in error.message

@@ -409,12 +409,12 @@ def test_a_server_for_others_starts_with_keys_only_and_asks_for_one_on_every_pag
 
 
 def test_a_key_beyond_its_rate_is_told_when_to_come_again(tmp_path):
-    with serving(tmp_path / "s", auth=False, limits=Limits(rate=0.5, burst=2)) as server:
+    with serving(tmp_path / "s", auth=False, limits=Limits(rate=0.02, burst=2)) as server:
         found = [server.post("memory/list").status_code for _ in range(3)]
         assert found == [200, 200, 503]
         told = server.post("memory/list")
         assert told.json()["error"]["code"] == "busy"
-        assert 1 <= int(told.headers["retry-after"]) <= 2
+        assert 1 <= int(told.headers["retry-after"]) <= 50
         assert server.ask("GET", "/health/live").status_code == 200
 
 

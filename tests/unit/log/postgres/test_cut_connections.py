@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections.abc import Iterator
 
@@ -11,7 +12,7 @@ from perdure import ManualClock, Memory, Store
 from perdure.errors import Conflict, Unavailable
 from perdure.log.postgres import FileKeystore, PostgresLog
 from perdure.log.protocol import Batch, Rewritten
-from postgres_proxy import Proxy
+from postgres_proxy import Moment, Proxy
 from postgres_server import ROLE, fresh_database, shared_server
 
 NAME = b"n" * 16
@@ -26,6 +27,7 @@ MOMENTS = [
     ("SELECT epoch, seq, erasures, digest, key", "told"),
     ("INSERT INTO perdure.record", "told"),
 ]
+MOMENTS_OF_WRITERS: list[tuple[str, Moment]] = [("COMMIT", "sent"), ("UPDATE perdure.space", "before")]
 
 
 @pytest.fixture
@@ -310,12 +312,13 @@ def test_writers_whose_connections_are_cut_again_and_again_lose_and_repeat_nothi
     threads = [threading.Thread(target=tell, args=(name,)) for name in range(4)]
     for thread in threads:
         thread.start()
-    waiting = threading.Event()
+    # One cut for every few writes, however fast they are: else a slow machine would cut each of them three times.
+    waiting, moments = threading.Event(), itertools.cycle(MOMENTS_OF_WRITERS)
     while any(thread.is_alive() for thread in threads):
-        proxy.cut("COMMIT", "sent")
-        waiting.wait(0.03)
-        proxy.cut("UPDATE perdure.space", "before")
-        waiting.wait(0.03)
+        proxy.cut(*next(moments))
+        wanted = len(told) + len(unknown) + 3
+        while any(thread.is_alive() for thread in threads) and len(told) + len(unknown) < wanted:
+            waiting.wait(0.001)
     assert len(told) + len(unknown) == 60
     assert len(told) > 50
     assert proxy.cuts > 1

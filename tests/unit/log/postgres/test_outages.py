@@ -8,8 +8,8 @@ import signal
 import subprocess
 import threading
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
-from time import monotonic
 from typing import Any
 
 import psycopg
@@ -144,7 +144,7 @@ def test_who_waits_for_the_whole_store_is_busy_in_time_and_health_says_so(server
 def test_a_statement_that_takes_too_long_is_busy_and_changes_nothing(
     server, database, open_store, monkeypatch
 ):
-    monkeypatch.setattr("perdure.log.postgres.connections.STATEMENT_S", 0.2)
+    monkeypatch.setattr("perdure.log.postgres.connections.STATEMENT_S", 1)  # far more than any of these takes
     slow = open_store(timeout_s=20)
     with (
         held(server, database, f"SELECT 1 FROM perdure.space WHERE tenant = {ADA} FOR UPDATE"),
@@ -156,7 +156,9 @@ def test_a_statement_that_takes_too_long_is_busy_and_changes_nothing(
 
 
 def test_a_session_that_hung_with_a_lock_gives_it_back(server, database, open_store, monkeypatch):
-    monkeypatch.setattr("perdure.log.postgres.connections.IDLE_S", 0.2)
+    monkeypatch.setattr(
+        "perdure.log.postgres.connections.IDLE_S", 1
+    )  # far more than lies between two statements
     hung, other = open_store(timeout_s=9), open_store(timeout_s=10)
     hung.memory().remember("one", id="one")
     with hung.log.writer(space=1):
@@ -191,16 +193,35 @@ def test_a_server_that_takes_no_more_connections_is_busy(tmp_path):
 
 
 @pytest.fixture
-def pool(server, database) -> Iterator[Pool]:
-    made = Pool(lambda: psycopg.connect(server.address(database), autocommit=True), 2, 0.2)
-    yield made
-    made.close()
+def make_pool(server, database) -> Iterator[Callable[[float], Pool]]:
+    made: list[Pool] = []
+
+    def make(place_s: float) -> Pool:
+        connect = partial(psycopg.connect, server.address(database), autocommit=True)
+        made.append(Pool(connect, 2, 0.2, place_s=place_s))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.close()
 
 
-def test_who_finds_all_connections_in_use_is_busy_and_gets_one_that_is_given_back(pool):
-    one, other = in_a_thread(pool.take), in_a_thread(pool.take)
+@pytest.fixture
+def pool(make_pool) -> Pool:
+    return make_pool(0.2)
+
+
+def test_who_finds_all_connections_in_use_is_busy_in_time(pool):
+    lent = in_a_thread(pool.take), in_a_thread(pool.take)
     with pytest.raises(Busy, match="2 other threads"):
         pool.take()
+    for one in lent:
+        pool.give(one)
+
+
+def test_who_waits_for_a_connection_gets_the_one_that_is_given_back(make_pool):
+    pool = make_pool(60)
+    one, other = in_a_thread(pool.take), in_a_thread(pool.take)
     threading.Timer(0.05, pool.give, (one,)).start()
     assert pool.take() is one
     pool.give(one)
@@ -222,17 +243,38 @@ def test_a_connection_that_has_ended_or_is_within_a_transaction_is_not_lent_agai
     pool.give(fresh)
 
 
-def test_a_database_that_is_away_is_waited_for_at_first_and_then_no_more():
+class Time:
+    """Stands for the module of that name: only a sleep takes any."""
+
+    def __init__(self) -> None:
+        self._now = 0.0
+
+    def monotonic(self) -> float:
+        return self._now
+
+    def sleep(self, seconds: float) -> None:
+        self._now += seconds
+
+
+@pytest.fixture
+def time(monkeypatch) -> Time:
+    made = Time()
+    monkeypatch.setattr("perdure.log.postgres.pool.time", made)
+    return made
+
+
+def test_a_database_that_is_away_is_waited_for_at_first_and_then_no_more(time):
     tried = []
 
     def connect() -> psycopg.Connection:
-        tried.append(monotonic())
+        tried.append(time.monotonic())
         raise psycopg.OperationalError("connection refused")
 
     pool = Pool(connect, 2, 0.5)
     with pytest.raises(Unavailable):
         pool.take()
     assert len(tried) > 2
+    assert 0.3 < tried[-1] < 0.5
     tried.clear()
     for _ in range(4):
         with pytest.raises(Unavailable):
@@ -251,6 +293,7 @@ def test_a_database_that_is_away_is_waited_for_at_first_and_then_no_more():
         ("FATAL:  the database system is starting up", "could not be reached", True),
     ],
 )
+@pytest.mark.usefixtures("time")
 def test_why_no_connection_came_about_is_told_by_its_words(told, error, waits):
     tried = []
 
