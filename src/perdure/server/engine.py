@@ -24,7 +24,7 @@ from perdure.server.access import Access, Allowed, makes_store
 from perdure.server.keyring_authentication import Authenticator, Binding, open_authenticator
 from perdure.server.keys import DEFAULT_TENANT, key_digest
 from perdure.server.lines import Line
-from perdure.server.looking import Looker
+from perdure.server.looker import Looker
 from perdure.server.places import places_of
 from perdure.server.quick import QUICK, Quick
 from perdure.server.rates import Rates

@@ -17,7 +17,7 @@ from typing import TypeVar
 
 from perdure.base.haste import Seen, WouldWait, hurried, noting
 from perdure.server.lines import Line
-from perdure.server.looking import Ahead, Looker, ahead_of
+from perdure.server.looker import Ahead, Looker, ahead_of
 
 T = TypeVar("T")
 Kind = tuple[str, ...]

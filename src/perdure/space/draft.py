@@ -164,7 +164,9 @@ class Draft:
         self._base, self.state, self.secret, self.now = base, state, secret, now
         self.planned: list[Planned] = []
         self.erased: list[int] = []  # seqs
-        self.unerased: list[tuple[int, Head]] = []  # other spaces that it rests on, as they were looked at
+        # Other spaces that it rests on, as they were looked at: by number where only erasures matter, else by name.
+        self.unerased: list[tuple[int, Head]] = []
+        self.unchanged: list[tuple[bytes, Head]] = []
         self._next = base.next_number
         self._facts: dict[int, FactRecord] = {}
         self._ids: dict[str, int] = {}
@@ -411,6 +413,7 @@ class Draft:
         self.planned += other.planned
         self.erased += other.erased
         self.unerased += other.unerased
+        self.unchanged += other.unchanged
         self._next = other._next
         self._facts.update(other._facts)
         for record in other._facts.values():

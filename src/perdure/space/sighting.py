@@ -1,4 +1,4 @@
-"""A look at where a log stands, and whether a state answers a read that began with it."""
+"""A sighting of where a log stands, and whether a state answers a read that began with it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from perdure.space.heads import may_follow
 from perdure.space.state import SpaceState
 
 
-class Look(NamedTuple):
+class Sighting(NamedTuple):
     """Where the log stood, and where the state was before the log was asked."""
 
     passed: deque[Head] | None  # of the state that there was, and by which it is known again
@@ -26,9 +26,9 @@ class Look(NamedTuple):
         return state.passed is self.passed and may_follow(self.known, self.head) and self.head in state.passed
 
 
-def look(head_of: Callable[[int], Head], number: int, view: tuple[SpaceState, object] | None) -> Look:
+def sight(head_of: Callable[[int], Head], number: int, view: tuple[SpaceState, object] | None) -> Sighting:
     """Ask where a space stands, as `Log.head` does; `view` is what there is of it in memory."""
     if view is None:
-        return Look(None, EMPTY, head_of(number))
+        return Sighting(None, EMPTY, head_of(number))
     known = view[0].head
-    return Look(view[0].passed, known, head_of(number))
+    return Sighting(view[0].passed, known, head_of(number))

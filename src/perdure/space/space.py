@@ -42,12 +42,12 @@ from perdure.space.facts import FactReader
 from perdure.space.heads import may_follow
 from perdure.space.keeping import Snapshots
 from perdure.space.locks import SharedLock
-from perdure.space.looking import look
 from perdure.space.names import hashed_name
 from perdure.space.preparing import Prepared, prepare_fact
 from perdure.space.requests import Lead, Request, fail_all
 from perdure.space.room import Room
 from perdure.space.settings import Settings, refuse_others, settings_of
+from perdure.space.sighting import sight
 from perdure.space.state import SpaceState, new_state
 from perdure.space.uses import StateUses
 
@@ -154,7 +154,7 @@ class Space:
         if number is None:
             # Not kept: a purge may give the number to another space before it is; who loads looks again.
             return self._empty_view() if self.find_number(self.name) is None else self._catch_up()
-        seen = seen_once((self, number), lambda: look(self._head, number, self._view))
+        seen = seen_once((self, number), lambda: sight(self._head, number, self._view))
         view = self._view
         if view is not None and seen.is_answered_by(view[0]):
             self.uses.hits += 1
@@ -411,7 +411,8 @@ class Space:
         state, reader = view
         prepared = self._prepared(expected.seq, draft)
         # No keys: the state's own map answers for ids, and a random page a fact would double what is written.
-        batch = Batch([encode(p.record) for p in prepared], draft.erased, unerased=draft.unerased)
+        records = [encode(p.record) for p in prepared]
+        batch = Batch(records, draft.erased, unerased=draft.unerased, unchanged=draft.unchanged)
         head = self.log.append(number, expected, batch)
         checks = b"".join(checksums(number, expected.seq, batch.records))
         with self._lock:

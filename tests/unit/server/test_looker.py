@@ -18,7 +18,7 @@ from perdure.databases import Lookout, delete_tenant
 from perdure.errors import Unavailable
 from perdure.log.looks import HeadLook, NameLook
 from perdure.server.front import Front
-from perdure.server.looking import Looker, ahead_of
+from perdure.server.looker import Looker, ahead_of
 from postgres_server import ROLE, fresh_database, shared_server
 from unit.log.postgres.test_round_trips import Counter
 from unit.server.databases import app_on
