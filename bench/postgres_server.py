@@ -263,4 +263,6 @@ def fresh_database(server: Server) -> str:
             migrate(connection)
             server.execute(f"CREATE ROLE {ROLE} LOGIN")
             grant(connection, ROLE)
+            # Those made like it are none of its copies, nor of each other: many are used with one keystore.
+            connection.execute("UPDATE perdure.schema_version SET home = NULL")
     return server.new_database(_TEMPLATE)

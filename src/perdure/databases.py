@@ -26,12 +26,14 @@ class Migrated:
     """Of which version the tables were, 0 for none, and are; and the role that was given what a store needs.
 
     `is_fenced`: whether row-level security holds that role, so that the database itself keeps tenants apart.
+    `is_copy`: whether the tables say that they are of another database, so that nothing in them opens.
     """
 
     before: int
     version: int
     granted: str | None = None
     is_fenced: bool = True
+    is_copy: bool = False
 
 
 class Lookout:
@@ -118,12 +120,14 @@ class Lookout:
         return database
 
 
-def migrate(address: str, *, role: str | None = None) -> Migrated:
+def migrate(address: str, *, role: str | None = None, adopt: bool = False) -> Migrated:
     """Make the tables, or bring them up to the version of this library; any number of processes may do so at once.
 
     Args:
         address: for a role that may create, and owns the tables that are there.
         role: another one, which is given what a store needs and no more; it must exist.
+        adopt: have stores open though the database is a copy, or was moved. Only where no other database is used with the
+            same keystore: whatever is erased in the one destroys keys of the other.
 
     Raises:
         InvalidRequest: the address is none.
@@ -133,15 +137,19 @@ def migrate(address: str, *, role: str | None = None) -> Migrated:
     with _driver():
         from perdure.log.postgres.connections import acquire, release  # noqa: PLC0415 - likewise
         from perdure.log.postgres.failures import translating  # noqa: PLC0415 - likewise
-        from perdure.log.postgres.migrating import grant, migrate  # noqa: PLC0415 - likewise
+        from perdure.log.postgres.migrating import adopt as settle  # noqa: PLC0415 - likewise
+        from perdure.log.postgres.migrating import grant, migrate, present_tables  # noqa: PLC0415 - likewise
     database = acquire(address, TIMEOUT_S)
     try:
         with translating(), database.plain() as connection:
             before, version = migrate(connection)
+            if adopt:
+                settle(connection)
             is_fenced = role is None or grant(connection, role)
+            is_copy = present_tables(connection).is_copy
     finally:
         release(database)
-    return Migrated(before, version, role, is_fenced)
+    return Migrated(before, version, role, is_fenced, is_copy)
 
 
 def delete_tenant(address: str, tenant: str, *, keystore: KeystoreForm | None) -> DeletedTenant:
@@ -167,10 +175,13 @@ def delete_tenant(address: str, tenant: str, *, keystore: KeystoreForm | None) -
         from perdure.log.postgres.connections import acquire, release  # noqa: PLC0415 - likewise
         from perdure.log.postgres.dropping import drop  # noqa: PLC0415 - likewise
         from perdure.log.postgres.failures import translating  # noqa: PLC0415 - likewise
+        from perdure.log.postgres.migrating import check_tables  # noqa: PLC0415 - likewise
     keys = keystore_of(keystore)
     database = acquire(address, TIMEOUT_S)
     try:
         with translating():
+            with database.plain() as connection:
+                check_tables(connection)
             dropped = drop(database, keys, tenant, [DIRECTORY])
     finally:
         release(database)

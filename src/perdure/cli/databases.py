@@ -23,6 +23,10 @@ UNFENCED = (
     "the role is a superuser or bypasses row-level security: the database itself does not keep tenants apart for it. Give "
     "stores a role without SUPERUSER and BYPASSRLS"
 )
+COPIED = (
+    "the database is a copy, or was moved: nothing in it opens until this is run with --adopt. Give it a copy of the keystore "
+    "of its own before that, unless the original is gone for good"
+)
 
 
 def add_to(app: typer.Typer) -> None:
@@ -39,25 +43,35 @@ def migrate(
             "--role", metavar="NAME", help="Give this role of the database what a store needs, and no more."
         ),
     ] = None,
+    adopt: Annotated[
+        bool, typer.Option("--adopt", help="Have stores open in a database that is a copy, or was moved.")
+    ] = False,
 ) -> None:
     """Make the tables of a database, or bring them up to the version of this Perdure; prints both versions.
 
     Needs a role that may create and that owns the tables. Give the one that stores connect as with --role: it owns
     nothing, so the database itself keeps tenants apart.
 
+    A database that is a copy, or was moved, opens for nobody before --adopt. Two databases must never be used with one
+    keystore: give the copy a copy of that first. Where the original is gone for good, keep the keystore.
+
     \b
     Examples:
       perdure migrate --store postgresql://owner@db/memory
       perdure migrate --store postgresql://owner@db/memory --role perdure
+      perdure migrate --store postgresql://owner@db/restored --adopt
     """
     _check_database(session)
     from perdure.databases import migrate as bring_up  # noqa: PLC0415 - help must not wait for it
 
-    done = bring_up(session.place, role=role)
+    done = bring_up(session.place, role=role, adopt=adopt)
     if not done.is_fenced:
         complain(UNFENCED)
+    if done.is_copy:
+        complain(COPIED)
     if session.as_json:
-        print_json({"migrated": {"before": done.before, "version": done.version, "granted": done.granted}})
+        told = {"before": done.before, "version": done.version, "granted": done.granted, "copy": done.is_copy}
+        print_json({"migrated": told})
         return
     screen = Screen()
     if done.before == done.version:
@@ -66,6 +80,8 @@ def migrate(
         screen.line(f"The tables had version {done.before} and have version {done.version} now.")
     else:
         screen.line(f"The tables are made, of version {done.version}.")
+    if adopt:
+        screen.line("Stores in them open here.")
     if done.granted is not None:
         screen.line(f"The role {done.granted} has what a store needs.")
 

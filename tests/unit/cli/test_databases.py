@@ -169,12 +169,41 @@ def test_migrate_makes_the_tables_once_and_lets_a_role_in(run, keys):
     address = bare_address()
     fresh_database()  # which makes the role
     made = run("migrate", "--store", address, "--role", ROLE, "--json").json["migrated"]
-    assert made == {"before": 0, "version": newest(), "granted": ROLE}
+    assert made == {"before": 0, "version": newest(), "granted": ROLE, "copy": False}
     assert run("migrate", "--store", address, "--json").json["migrated"]["before"] == newest()
     assert "already" in run("migrate", "--store", address).out
     assert migrate(address).before == newest()
     theirs = address.replace("postgres@", f"{ROLE}@")
     assert run("remember", "tea", "--store", theirs, "--keystore", str(keys)).code == 0
+
+
+def test_the_commands_refuse_a_copy_of_a_database_and_say_what_to_do(run, keys):
+    server, name = shared_server(), fresh_database()
+    migrate(server.address(name))
+    told = ("--keystore", str(keys), "--tenant", "acme")
+    assert run("remember", "tea", "--store", server.address(name, ROLE), *told).code == 0
+    copy = server.new_database(name)
+    owner, where = server.address(copy), ("--store", server.address(copy, ROLE), *told)
+    before = {file.name: file.read_bytes() for file in keys.iterdir()}
+    for command in (
+        ("remember", "milk"),
+        ("forget", "--all", "--yes"),
+        ("purge",),
+        ("delete-tenant", "--yes"),
+        ("verify",),
+        ("list",),
+    ):
+        refused = run(*command, *where, "--json")
+        assert (refused.code, refused.error["details"]) == (1, {"kind": "copy"})
+        assert "perdure migrate --adopt" in refused.err
+    assert {file.name: file.read_bytes() for file in keys.iterdir()} == before
+    warned = run("migrate", "--store", owner, "--json")
+    assert (warned.code, warned.json["migrated"]["copy"], "--adopt" in warned.err) == (0, True, True)
+    assert "--adopt" in run("migrate", "--store", owner).err
+    adopted = run("migrate", "--store", owner, "--adopt", "--json")
+    assert (adopted.code, adopted.json["migrated"]["copy"], adopted.err) == (0, False, "")
+    assert "open here" in run("migrate", "--store", owner, "--adopt").out
+    assert run("list", *where).code == 0
 
 
 def test_migrate_says_what_is_wrong(run, store_path):

@@ -25,7 +25,7 @@ from perdure.log.postgres.connections import Database, Session, acquire, release
 from perdure.log.postgres.dropping import Dropped, drop
 from perdure.log.postgres.failures import is_broken, translated, translating
 from perdure.log.postgres.keystore import Keystore
-from perdure.log.postgres.migrating import check_migrated, migrate, present_version
+from perdure.log.postgres.migrating import check_tables, migrate
 from perdure.log.postgres.naming import find_beside, open_beside, open_tenant
 from perdure.log.postgres.noting import unknown
 from perdure.log.postgres.presence import about
@@ -88,7 +88,7 @@ class PostgresLog:
             WrongKey: the keystore or the secret is not the tenant's; nothing was written.
             Corrupt: the keystore is damaged, or older than the database.
             InvalidRequest: an argument is wrong.
-            Busy, Unavailable: the database cannot be used.
+            Busy, Unavailable: the database cannot be used; it is a copy of another one, of the kind "copy".
         """
         database = acquire(address, timeout_s)
         try:
@@ -381,10 +381,7 @@ class BesideLog:
 
 
 def _ready(database: Database) -> None:
-    """Make the tables where there are none; raise Unavailable where they are of another version."""
+    """Make the tables where there are none; raise Unavailable where they are of another version, or of another database."""
     with database.plain() as connection:
-        version = present_version(connection)
-        if version == 0:
+        if not check_tables(connection):
             migrate(connection)
-        else:
-            check_migrated(version)

@@ -1,9 +1,14 @@
-"""Brings a database's tables up to the version that this library reads, and distributes them where that is to be had."""
+"""Brings a database's tables up to the version that this library reads, and distributes them where that is to be had.
+
+The tables say which database they are of, their *home*: the number of its server, and its own number there. So a copy is
+known as one. With the keystore of the original, whatever is erased in a copy would destroy keys that the original needs.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
+from typing import NamedTuple
 
 import psycopg
 from psycopg import errors as states
@@ -16,6 +21,11 @@ from perdure.log.postgres.wire import Row
 
 TABLES = ("tenant", "naming", "space", "record", "lookup", "cache", "cache_part", "key_note", "copy_note")
 OWNER = "run perdure migrate as the role that owns the tables or, where there are none, as one that may create there"
+COPY = (
+    "the database is a copy, or was moved, so it is not used yet: with the keystore of the original, whatever is erased here "
+    "would destroy keys that the original needs. Give it a copy of that keystore of its own (or keep the keystore, where the "
+    "original is gone for good); then run perdure migrate --adopt as the role that owns the tables"
+)
 ATTEMPTS = 3  # of processes that make the tables at once, one is the first
 
 
@@ -24,29 +34,59 @@ def newest() -> int:
     return migrations()[-1][0]
 
 
-def present_version(connection: psycopg.Connection[Row]) -> int:
-    """Return the version of the tables that are there, 0 for none.
+class Tables(NamedTuple):
+    """What is told of the tables that are there: their version, 0 for none, and of which database they are.
 
-    Raises Unavailable for one that is newer than this library.
+    `home`: as noted in them, None where nothing is; `present`: of the database that they are in, None where the role may
+    not ask, or it is distributed.
+    """
+
+    version: int
+    home: str | None = None
+    present: str | None = None
+
+    @property
+    def is_copy(self) -> bool:
+        """Whether they were made in another database, as far as that can be told."""
+        return None not in (self.home, self.present) and self.home != self.present
+
+
+def present_tables(connection: psycopg.Connection[Row]) -> Tables:
+    """Return what is told of the tables that are there.
+
+    Raises Unavailable for a version that is newer than this library.
     """
     with translating():
-        if not _value(connection, "schema_exists"):
-            return 0
-        found = [row[0] for row in connection.execute(query("schema_versions")).fetchall()]
-    version = found[-1] if found else 0
+        is_there, tells_home = connection.execute(query("schema_exists")).fetchall()[0]
+        if not is_there:
+            return Tables(0)
+        found = connection.execute(query("schema_home" if tells_home else "schema_versions")).fetchall()
+    if not found:
+        return Tables(0)
+    version = found[-1][0]
     if version > newest():
         raise Unavailable(
             f"the database's tables have version {version}, this library reads up to {newest()}: upgrade perdure"
         )
-    return version
+    return Tables(version, found[0][1], found[0][2])
 
 
-def check_migrated(version: int) -> None:
-    """Raise Unavailable where the tables are of an older version than this library writes."""
-    if version < newest():
+def check_tables(connection: psycopg.Connection[Row]) -> bool:
+    """Whether there are tables.
+
+    Raises Unavailable where they are of another version than this library writes; of the kind "copy", where they are of
+    another database.
+    """
+    tables = present_tables(connection)
+    if tables.version == 0:
+        return False
+    if tables.version < newest():
         raise Unavailable(
-            f"the database's tables have version {version}, this library writes {newest()}: run perdure migrate"
+            f"the database's tables have version {tables.version}, this library writes {newest()}: run perdure migrate"
         )
+    if tables.is_copy:
+        raise Unavailable(COPY, kind="copy")
+    return True
 
 
 def migrate(connection: psycopg.Connection[Row]) -> tuple[int, int]:
@@ -54,13 +94,14 @@ def migrate(connection: psycopg.Connection[Row]) -> tuple[int, int]:
 
     Each migration is a transaction of its own, but all are one where there are no tables yet.
 
-    Several processes may do it at once. Roles that had what a store needs have it of new tables too. Where the extension citus is there, the tables are distributed by tenant.
+    Several processes may do it at once. Roles that had what a store needs have it of new tables too. Where the extension
+    citus is there, the tables are distributed by tenant. Where no home is noted, the present one is.
 
     Args:
         connection: in autocommit mode, of a role that may create and owns the tables.
     """
     for attempt in range(1, ATTEMPTS + 1):
-        before = present_version(connection)
+        before = present_tables(connection).version
         try:
             with owning(), translating():
                 # The first time at once, so that nobody who opens a store meanwhile meets an older version.
@@ -68,6 +109,7 @@ def migrate(connection: psycopg.Connection[Row]) -> tuple[int, int]:
                     for version, text in migrations():
                         if version > before:
                             _apply(connection, version, text)
+                    _settle(connection)
                 if 0 < before < newest():
                     _grant_again(connection)
                 if _value(connection, "has_citus"):
@@ -92,6 +134,27 @@ def _apply(connection: psycopg.Connection[Row], version: int, text: str) -> None
     with connection.transaction():
         connection.execute(text.encode(), prepare=False)
         connection.execute(query("add_version"), (version,))
+
+
+def _settle(connection: psycopg.Connection[Row]) -> None:
+    """Note the present home where none is, unless the role may not; whoever runs this again may be another one."""
+    tables = present_tables(connection)
+    if tables.home is None and tables.present is not None and _value(connection, "may_note_home"):
+        connection.execute(query("note_home"), (tables.present,))
+
+
+def adopt(connection: psycopg.Connection[Row]) -> None:
+    """Note the present home whatever the tables say of another one, so that stores in them open.
+
+    Raises Unavailable where the role does not own the tables, or may not ask for the home.
+    """
+    with owning(), translating():
+        tables = present_tables(connection)
+        if tables.present is None and not _value(connection, "has_citus"):
+            raise Unavailable(
+                "the role may not ask which database this is: GRANT EXECUTE ON FUNCTION pg_control_system() to it, as a superuser"
+            )
+        connection.execute(query("note_home"), (tables.present,))
 
 
 def distribute(connection: psycopg.Connection[Row]) -> None:

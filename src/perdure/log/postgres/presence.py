@@ -12,7 +12,7 @@ from perdure.errors import Unavailable
 from perdure.log.postgres.access import Access
 from perdure.log.postgres.connections import Database
 from perdure.log.postgres.failures import translating
-from perdure.log.postgres.migrating import check_migrated, present_version
+from perdure.log.postgres.migrating import check_tables
 from perdure.log.postgres.queries import query
 from perdure.log.postgres.tenants import BURIED, tenant_id
 from perdure.log.postgres.wire import Row
@@ -91,24 +91,19 @@ def _find_named(database: Database, name: str) -> UUID | None:
         if not isinstance(error.__cause__, _UNMADE):
             raise
     with database.plain() as connection:
-        version = present_version(connection)
-    if version:  # tables of before have another place for it
-        check_migrated(version)
+        check_tables(connection)  # those of before have another place for it
     return None
 
 
 def check_usable(database: Database) -> None:
     """Raise Unavailable where stores can be neither read nor written.
 
-    That is where the database cannot be reached or may only be read, has tables of another version, or has none and the
-    role may not make them, as the first store would.
+    That is where the database cannot be reached or may only be read, has tables of another version or of another database,
+    or has none and the role may not make them, as the first store would.
     """
     database.warn_of_role()
     with database.plain() as connection:
-        version = present_version(connection)
-        if version:
-            check_migrated(version)
-        elif not _may_create(connection):
+        if not check_tables(connection) and not _may_create(connection):
             raise Unavailable(
                 "the database has no tables of a store that this role may see, and it may make none: run perdure migrate as a "
                 "role that owns the database, with --role for this one"

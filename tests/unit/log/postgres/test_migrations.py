@@ -14,7 +14,7 @@ import perdure
 from perdure import Store
 from perdure.errors import Unavailable
 from perdure.log.postgres.failures import translated
-from perdure.log.postgres.migrating import TABLES, distribute, grant, migrate, newest, present_version
+from perdure.log.postgres.migrating import TABLES, distribute, grant, migrate, newest, present_tables
 from perdure.log.postgres.queries import migrations
 from postgres_server import ROLE, Server, fresh_database, shared_server
 
@@ -48,9 +48,9 @@ def tables(server, database):
 
 def test_the_tables_are_made_from_nothing_and_then_are_there(server, database):
     with connect(server, database) as connection:
-        assert present_version(connection) == 0
+        assert present_tables(connection).version == 0
         assert migrate(connection) == (0, newest())
-        assert present_version(connection) == newest()
+        assert present_tables(connection).version == newest()
         assert migrate(connection) == (newest(), newest())
     assert tables(server, database) == sorted((*TABLES, "schema_version"))
 

@@ -327,10 +327,28 @@ SELECT space, epoch, max(seq) FROM perdure.lookup WHERE tenant = %s GROUP BY spa
 SELECT pg_is_in_recovery(), current_setting('default_transaction_read_only') = 'on'
 
 -- name: schema_exists
-SELECT to_regclass('perdure.schema_version') IS NOT NULL
+-- Whether the tables are there, and whether they have a place for a home and this role may ask for that of this database.
+-- Of a distributed one each node is another server, so it has none.
+SELECT to_regclass('perdure.schema_version') IS NOT NULL, EXISTS (
+    SELECT 1 FROM pg_attribute
+    WHERE attrelid = to_regclass('perdure.schema_version') AND attname = 'home' AND NOT attisdropped
+) AND NOT EXISTS (SELECT 1 FROM pg_extension WHERE extname = 'citus')
+    AND coalesce(has_function_privilege(to_regprocedure('pg_catalog.pg_control_system()'), 'EXECUTE'), false)
 
 -- name: schema_versions
-SELECT version FROM perdure.schema_version ORDER BY version
+SELECT version, NULL, NULL FROM perdure.schema_version ORDER BY version
+
+-- name: schema_home
+-- The versions, the home that is noted, and the present one. Refused to a role that may not ask for it, whatever it says.
+SELECT v.version, v.home, c.system_identifier::text || '/' || d.oid::text
+FROM perdure.schema_version v, pg_control_system() c, pg_database d
+WHERE d.datname = current_database() ORDER BY v.version
+
+-- name: may_note_home
+SELECT has_table_privilege('perdure.schema_version', 'UPDATE')
+
+-- name: note_home
+UPDATE perdure.schema_version SET home = %s WHERE version = 1
 
 -- name: may_create
 -- Whether this role may make the tables where there are none.
