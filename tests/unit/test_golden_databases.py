@@ -85,14 +85,24 @@ def told_by(store, expected):
     return as_json(told, expected)
 
 
-def test_until_it_is_migrated_nobody_takes_it_for_an_empty_one(place):
-    for ask in (
+def test_until_it_is_migrated_nobody_takes_it_for_an_empty_one(kept, place):
+    asked = [
         lambda: place.open("acme"),
-        lambda: has_tenant(place.address, Opening(tenant="acme")),
         lambda: delete_tenant(place.address, "acme", keystore=place.keys),
-    ):
+    ]
+    if kept.name == "postgres-1":  # which told tenants in another place
+        asked.append(lambda: has_tenant(place.address, Opening(tenant="acme")))
+    else:
+        assert has_tenant(place.address, Opening(tenant="acme"))
+    for ask in asked:
         with pytest.raises(Unavailable, match="perdure migrate"):
             ask()
+
+
+def test_once_it_is_migrated_a_copy_of_it_is_known_as_one(migrated):
+    copy = shared_server().address(shared_server().new_database(migrated.name), ROLE)
+    with pytest.raises(Unavailable, match="a copy"):
+        Store.open(copy, tenant="acme", keystore=migrated.keys)
 
 
 @pytest.mark.parametrize("tenant", TENANTS)
