@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from contextlib import nullcontext
+from itertools import count
 
 import pytest
 
@@ -11,6 +12,7 @@ from backends import POSTGRES
 from governed import change, create_active, moment, opened
 from perdure.errors import Busy
 from perdure.log.protocol import Batch
+from perdure.memory import citing
 from perdure.model.conversation import ConversationInput, ConversationTurn
 from perdure.model.node import Evidence
 from perdure.planning.erasing import erase_spaces
@@ -20,6 +22,10 @@ from perdure.repository_errors import QuoteNotFound
 SAID = "my locker code is 4417-quartz"
 WORDS = "4417-quartz"
 URI = "perdure:turn/monday/1/t1"
+
+
+class Stopped(BaseException):
+    """In place of a kill."""
 
 
 class Other(threading.Thread):
@@ -137,6 +143,52 @@ def test_a_turn_that_is_to_go_while_what_quotes_it_is_appended_goes_after_it_and
     assert words_left(second) == words_left(first) == []
     assert second.check_certificate(other.reply) == ()
     assert second.verify().ok
+
+
+@pytest.mark.parametrize("exists", [False, True], ids=["first write", "later write"])
+@pytest.mark.parametrize("forget", [forget_turn, forget_with_citing])
+def test_who_is_stopped_once_the_turn_is_gone_leaves_no_quote_that_came_as_it_went(
+    stores, forget, exists, monkeypatch
+):
+    first, second = stores
+    repository, look = first.repository("alice", "work"), citing._take
+    if exists:
+        repository.apply(change("before", create_active("before")))
+    quoted = list[str]()
+
+    def take(*told):
+        if first.conversation("alice", "work").get("monday", "1") is None:
+            raise Stopped
+        found = look(*told)
+        if not quoted:
+            quoted.append(repository.apply(quoting("n")).nodes[0].id)
+        return found
+
+    monkeypatch.setattr(citing, "_take", take)
+    with pytest.raises(Stopped):
+        forget(second)
+    assert quoted == ["n"]
+    assert words_left(second) == words_left(first) == []
+    assert second.verify().ok
+
+
+def test_turns_that_are_quoted_again_and_again_as_they_are_forgotten_stay(stores, monkeypatch):
+    first, second = stores
+    repository, look, names = first.repository("alice", "work"), citing._take, count()
+
+    def take(*told):
+        found = look(*told)
+        repository.apply(quoting(f"n{next(names)}"))
+        return found
+
+    monkeypatch.setattr(citing, "_take", take)
+    with pytest.raises(Busy, match="still there"):
+        forget_turn(second)
+    assert first.conversation("alice", "work").get("monday", "1") is not None
+    monkeypatch.undo()
+    forget_turn(second)
+    for number in range(next(names)):
+        assert repository.get(f"n{number}").evidence[0].quote is None
 
 
 def test_turns_that_are_told_and_quoted_as_all_conversations_are_erased_leave_no_quote(stores, monkeypatch):

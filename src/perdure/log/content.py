@@ -13,6 +13,7 @@ from perdure.log.digests import (
     ERASED_CHECK,
     advance,
     check_first,
+    check_unchanged,
     check_unerased,
     checksum,
     checksums,
@@ -111,6 +112,8 @@ def plan_append(content: Content, number: int, expected: Head, batch: Batch, era
         )
     for other, known in batch.unerased:
         check_unerased(other, known, content.space(other).head)
+    for name, known in batch.unchanged:
+        check_unchanged(known, content.space(content.names.get(name, 0)).head)
     checks = checksums(number, expected.seq, batch.records)
     erased = [(seq, space.rows[seq - 1].check) for seq in erase if space.rows[seq - 1].data is not None]
     return Change(

@@ -123,6 +123,14 @@ def check_unerased(space: int, known: Head, present: Head) -> None:
         )
 
 
+def check_unchanged(known: Head, present: Head) -> None:
+    """Raise Conflict, of the kind "head", where a space is not at the head that it had."""
+    if present != known:
+        raise Conflict(
+            "others wrote to a space that this rests on, or purged it; look again and retry", kind="head"
+        )
+
+
 def check_key(key: bytes, *, field: str) -> None:
     """Raise InvalidRequest unless the key is KEY_BYTES bytes."""
     if type(key) is not bytes or len(key) != KEY_BYTES:

@@ -48,13 +48,16 @@ class Batch(NamedTuple):
     in the same transaction (already erased ones are ignored). `keys` maps exact-lookup hashes of
     KEY_BYTES to positions in `records` (0-based); a hash told again points to the newer record. `unerased` names other
     spaces that the records rest on, each with a head that it had: the append is done only if nothing was
-    erased of them since, and whoever erases of them does it after the append.
+    erased of them since, and whoever erases of them does it after the append. `unchanged` names others by the hashes
+    that they were created under, each with its head, EMPTY where there is none of the name: the append is done only if all
+    are at these heads; whoever rests on this space, as `unerased`, and was committed before is seen there.
     """
 
     records: Sequence[bytes]
     erase: Sequence[int] = ()
     keys: Sequence[tuple[bytes, int]] = ()
     unerased: Sequence[tuple[int, Head]] = ()
+    unchanged: Sequence[tuple[bytes, Head]] = ()
 
 
 class Cached(NamedTuple):
@@ -163,7 +166,7 @@ class Log(Protocol):
 
         Raises:
             Conflict: kind "head": the space's head is not `expected`, or something was erased of a space of
-                `unerased`; nothing was written.
+                `unerased`, or written to one of `unchanged`; nothing was written.
             NotFound: there is no such space; only `create_space` makes one.
             InvalidRequest: a record is not bytes, an erased seq is outside 1 to expected.seq, or a key is
                 not KEY_BYTES long or points outside the records.

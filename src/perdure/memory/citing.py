@@ -10,9 +10,11 @@ from typing import NamedTuple
 from msgspec import structs
 
 from perdure.audit.audited_log import follow_first
+from perdure.errors import Busy
+from perdure.log.protocol import EMPTY, Head
 from perdure.log.records import NO_FACT
 from perdure.memory.forgetting import ForgetRules, Planned, block_content, plan_forget, receipt_of
-from perdure.memory.quoting import erase_quotes, find_quoted
+from perdure.memory.quoting import erase_quotes, find_quoted, is_quoted
 from perdure.memory.scopes import Scope
 from perdure.model.conversation_forms import SESSION_PREFIX, turn_uri, turns_of
 from perdure.model.namespace import SESSIONS_SUFFIX
@@ -21,8 +23,19 @@ from perdure.planning.certificates import Removed
 from perdure.planning.receipts import Keyed
 from perdure.planning.removing import remove_certified
 from perdure.space.draft import Draft
+from perdure.space.facts import FactReader
 from perdure.space.space import Space
 from perdure.space.state import SpaceState
+
+ATTEMPTS = 16  # of forgetting turns that others quote at the same time
+
+
+class _Quoted(Exception):
+    """Turns were quoted after what quotes them had been looked for."""
+
+    def __init__(self, turns: AbstractSet[str]) -> None:
+        super().__init__()
+        self.turns = turns
 
 
 class Citing(NamedTuple):
@@ -57,12 +70,14 @@ def forget_with_citing(space: Space, beside: Space, scope: Scope, rules: ForgetR
     """Forget facts, and with the turns among them what nodes quote of them, or all that cites them if asked.
 
     What cites turns lies in a space of its own. What goes of it goes first, in a transaction of its own: whoever is
-    stopped in between finds it again by the turns. It is looked for once more after them, since others write meanwhile.
-    The scope is asked twice.
+    stopped in between finds it again by the turns, which go only while no node quotes them. It is looked for once more
+    after them, since a fact may be told with any source, at any time. The scope is asked again each time.
 
     Args:
         beside: the space of the nodes and facts that may cite the turns.
         rules: of a forget that is not soft: of turns there is none.
+
+    Raises Busy where others quote the turns again and again: they are still there.
     """
     planned = _forget(space, scope, replace(rules, dry_run=True), keyed)
     turns = turns_of(planned.ids)
@@ -71,18 +86,55 @@ def forget_with_citing(space: Space, beside: Space, scope: Scope, rules: ForgetR
         return Taken(planned, turns, citing)
     for one in (space, beside):
         follow_first(one.log, one.number)
-    first, removed = _take(beside, turns, rules)
-    planned = _forget(space, scope, rules, keyed)
-    turns |= turns_of(planned.ids)
-    later, more = _take(beside, turns, rules)
-    removed.absorb(more)
-    if planned.removed is not None:
-        planned.removed.absorb(removed)
-    return Taken(planned, turns, first | later if rules.include_derived else citing)
+    removed, gone = Removed(beside.log.secret), set[str]()
+
+    def take() -> None:
+        ids, more = _take(beside, turns, rules)
+        removed.absorb(more)
+        gone.update(ids)
+
+    for _ in range(ATTEMPTS):
+        take()
+        try:
+            planned = space.write(
+                lambda draft: _plan_unquoted(draft, beside, scope, rules, keyed), alone=True
+            )
+        except _Quoted as error:
+            turns |= error.turns
+            continue
+        turns |= turns_of(planned.ids)
+        take()
+        if planned.removed is not None:
+            planned.removed.absorb(removed)
+        return Taken(planned, turns, frozenset(gone) if rules.include_derived else citing)
+    raise Busy(
+        "others quote what is to be forgotten again and again; it is still there, and its quotes of before are gone: try again"
+    )
 
 
 def _forget(space: Space, scope: Scope, rules: ForgetRules, keyed: Keyed) -> Planned:
     return space.write(lambda draft: plan_forget(draft, scope, rules, keyed), alone=True)
+
+
+def _plan_unquoted(draft: Draft, beside: Space, scope: Scope, rules: ForgetRules, keyed: Keyed) -> Planned:
+    """Plan the forget, to be written only while nothing quotes the turns that go, so that nobody who dies leaves a quote.
+
+    Looked at in the writer's turn: whoever quotes a turn of this space waits for it at the latest, and finds it gone.
+
+    Raises _Quoted where something does.
+    """
+    planned = plan_forget(draft, scope, rules, keyed)
+    turns = turns_of(planned.ids)
+    if planned.removed is not None and turns:
+
+        def look(state: SpaceState, reader: FactReader) -> Head:
+            cites = citing_of(state, turns, lambda number: reader.get(state, number).id).ids
+            if cites if rules.include_derived else is_quoted(state, turns):
+                raise _Quoted(turns)
+            return state.head if state.head.seq else EMPTY
+
+        draft.unchanged.append((beside.name, beside.read(look)))
+    return planned
 
 
 def _find_citing(beside: Space, turns: AbstractSet[str]) -> Citing:

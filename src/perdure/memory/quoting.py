@@ -31,7 +31,7 @@ def erase_quotes(beside: Space, uris: AbstractSet[str]) -> Removed:
     Returns:
         How many records were erased; no node and no fact is removed.
     """
-    if not beside.read(lambda state, _: _is_quoted(state, uris)):
+    if not beside.read(lambda state, _: is_quoted(state, uris)):
         return Removed(beside.log.secret)
     return beside.write(lambda draft: _plan(draft, uris), alone=True)
 
@@ -47,7 +47,8 @@ def find_quoted(beside: Space, prefix: str) -> frozenset[str]:
     return beside.read(work)
 
 
-def _is_quoted(state: SpaceState, uris: AbstractSet[str]) -> bool:
+def is_quoted(state: SpaceState, uris: AbstractSet[str]) -> bool:
+    """Whether a node or a fact quotes one of these turns."""
     return any(_quoting(state, uris)) or any(_quoting_facts(state, uris))
 
 

@@ -220,6 +220,25 @@ class LogSpec:
         log.append(space, now, Batch(records=[b"two"], unerased=[(other, log.head(other))]))
         assert len(entries(log, space)) == 3
 
+    def test_an_append_that_rests_on_another_space_as_it_is_conflicts_once_anything_was_written_to_that(
+        self, log: Log, space: int
+    ) -> None:
+        name, nobody = b"o" * KEY_BYTES, (b"p" * KEY_BYTES, EMPTY)
+        known = log.head(other := log.create_space(name, b"what the others rest on"))
+        now = log.append(space, log.head(space), Batch([b"one"], unchanged=[(name, known), nobody]))
+        add(log, other, b"second")
+        for rests in ([(name, known)], [nobody, (name, EMPTY)], [(nobody[0], known)]):
+            with pytest.raises(Conflict) as caught:
+                log.append(space, now, Batch([b"late"], unchanged=rests))
+            assert caught.value.kind == "head"
+        assert log.head(space) == now
+        now = log.append(space, now, Batch([b"two"], [2], unchanged=[(name, log.head(other))]))
+        add(log, other, erase=[1])  # and it has lost its name
+        with pytest.raises(Conflict):
+            log.append(space, now, Batch([b"late"], unchanged=[(name, log.head(other))]))
+        log.append(space, now, Batch([b"three"], unchanged=[(name, EMPTY)]))
+        assert len(entries(log, space)) == 4
+
     def test_threads_that_retry_on_conflict_lose_and_repeat_nothing(self, log: Log, space: int) -> None:
         def write(writer: int) -> None:
             for number in range(10):

@@ -9,7 +9,7 @@ import psycopg
 from psycopg import errors as states
 
 from perdure.errors import Busy, Conflict, Moved, NotFound, PerdureError, Unavailable
-from perdure.log.digests import check_unerased
+from perdure.log.digests import check_unchanged, check_unerased, stored_key
 from perdure.log.postgres.access import Access, parsed
 from perdure.log.postgres.failures import is_broken, translated
 from perdure.log.postgres.noting import unknown
@@ -98,7 +98,7 @@ class Append:
     def _write(self, locked: Locked) -> Head:
         access, batch = self._access, self._batch
         try:
-            self._hold_unerased(locked)
+            self._hold_what_it_rests_on(locked)
             erased = erase(access, locked, batch.erase) if batch.erase else Erased([], locked.key, 0)
             moved = plan_append(access, self._space, self._expected, batch.records, erased.live)
             if moved == self._expected:
@@ -124,15 +124,19 @@ class Append:
             self._look_again(moved, last)
         return moved
 
-    def _hold_unerased(self, locked: Locked) -> None:
+    def _hold_what_it_rests_on(self, locked: Locked) -> None:
         """Keep the spaces that the records rest on from being erased from until the transaction ends.
 
-        Raises Conflict where they were. Such a row is only locked by who has that of the space he writes to, and nobody
-        goes the other way: what rests on a space lies beside it.
+        Raises Conflict where they were, or where one that is to be unchanged was written to. A row that is rested on is
+        only locked by who has that of the space he writes to, and nobody goes the other way: what rests on a space lies
+        beside it. So a space that is to be unchanged is looked at and not locked: who rests on this one and has not
+        committed waits for this transaction, and finds what it erased.
         """
+        session, tenant = locked.session, self._access.tenant
         for space, known in self._batch.unerased:
-            row = locked.session.row("share_head", (self._access.tenant, space))
-            check_unerased(space, known, parsed(row))
+            check_unerased(space, known, parsed(session.row("share_head", (tenant, space))))
+        for name, known in self._batch.unchanged:
+            check_unchanged(known, parsed(session.row("head_of_name", (tenant, stored_key(0, name)))))
 
     def _look_again(self, moved: Head, key: int) -> None:
         """Let go of all keys after an erasure, and have the one at hand that the next append goes on with."""

@@ -19,6 +19,7 @@ from perdure.log.digests import (
     ERASED_CHECK,
     check_batch,
     check_key,
+    check_unchanged,
     check_unerased,
     digest_bytes,
     digest_sum,
@@ -172,6 +173,8 @@ class SqliteLog:
             _check_expected(space, expected, writing.head(space))
             for other, known in batch.unerased:
                 check_unerased(other, known, writing.head(other))
+            for name, known in batch.unchanged:
+                check_unchanged(known, writing.head_of(name))
             after_row = writing.last_row
             head = writing.append(space, expected, records, erase)
             writing.point(space, after_row, batch.keys)

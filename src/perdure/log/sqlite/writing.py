@@ -44,6 +44,11 @@ class Writing:
         *head, self.last_row = rows_of(self._db, HEAD_AND_LAST_ROW, (space,))[0][2:]
         return parsed_head(space, self._generation, head)
 
+    def head_of(self, name: bytes) -> Head:
+        """Return the head of the space of this name, EMPTY where there is none."""
+        found = find_space(self._db, self._generation, name)
+        return EMPTY if found is None else self.head(found)
+
     def create_space(self, name: bytes, first: bytes) -> int:
         """Write record 1 of a new space and return the space's number: one more than the largest."""
         self.head(0)  # of no space, but it tells the last row

@@ -82,6 +82,9 @@ SELECT space FROM perdure.space WHERE tenant = %s AND name = %s
 -- name: head
 SELECT epoch, seq, erasures, digest FROM perdure.space WHERE tenant = %s AND space = %s
 
+-- name: head_of_name
+SELECT epoch, seq, erasures, digest FROM perdure.space WHERE tenant = %s AND name = %s
+
 -- name: looks
 -- Where spaces of these numbers stand, and those of these names.
 SELECT space, NULL::bytea, epoch, seq, erasures, digest FROM perdure.space WHERE tenant = %s AND space = ANY(%s::int8[])
