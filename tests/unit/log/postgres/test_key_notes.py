@@ -814,3 +814,137 @@ def test_no_key_is_left_of_a_snapshot_whose_process_was_killed_once_it_is_forgot
     assert log.scrub()
     assert site.kept() & (noted | site.marked) == set()
     assert site.execute("SELECT count(*) FROM perdure.cache_part") == [(0,)]
+
+
+@needs_kill
+def test_the_key_of_a_snapshot_whose_process_was_killed_stays_while_nothing_of_its_space_is_forgotten_and_goes_with_a_purge(
+    site,
+):
+    log = site.open()
+    filled(log, 3)
+    other = log.create_space(OTHER, b"first")
+    seq = tell(log, other, b"of another space")
+    kill_at(site, "cache", "COMMIT", "before")
+    noted = {int(str(key)) for key, _ in site.notes()}
+    assert len(noted) == 1
+    forget(log, other, seq)
+    assert log.scrub()
+    assert not log.scrub_pending()
+    assert noted <= site.kept(), "all that it opens is in use still"
+    assert not log.purge(keep).pending
+    assert site.kept() & noted == set()
+    check_all_is_gone(site, log)
+
+
+# What failed under a key that goes on being used
+
+
+def fail_to_tell(site: Site, log: PostgresLog, space: int, failing: Callable[[str], None]) -> None:
+    failing("as the head is moved")
+    with pytest.raises(StorageFull):
+        tell(log, space)
+    failing("")
+
+
+@pytest.mark.parametrize("ends", ["with a forget of another", "with a purge"])
+@pytest.mark.parametrize("how", ["failed", pytest.param("was killed", marks=needs_kill)])
+def test_what_a_write_that_came_to_nothing_sealed_under_the_key_of_others_goes_with_that_key(
+    site, failing, how, ends
+):
+    log = site.open()
+    space = filled(log, 3)
+    [key] = site.in_use()
+    if how == "failed":
+        fail_to_tell(site, log, space, failing)
+        assert site.marked == {key}
+    else:
+        kill_at(site, "append", "COMMIT", "before")
+    assert site.in_use() == {key}
+    assert log.scrub()
+    assert not log.scrub_pending(), "nothing was forgotten, and the key opens what is there"
+    assert key in site.kept()
+    if ends == "with a purge":
+        log.purge(keep)
+    else:
+        forget(log, space, 2)
+    check_all_is_gone(site, log)
+    assert key not in site.kept()
+
+
+def test_what_failed_at_the_end_of_a_bucket_and_was_told_again_in_the_next_is_erased_of_the_former_by_what_erases_there(
+    site, failing
+):
+    log = site.open()
+    space = filled(log, RECORDS_MAX - 1)
+    fail_to_tell(site, log, space, failing)
+    [former] = site.marked
+    tell(log, space, b"in its place")
+    forget(log, space, tell(log, space))
+    assert log.scrub()
+    assert not log.scrub_pending()
+    assert len(site.marked) == 2
+    assert site.kept() & site.marked == {former}, "of 256 records that are there"
+    forget(log, space, 7)
+    check_all_is_gone(site, log)
+
+
+# Within the turn of the store
+
+
+def test_a_scrub_whose_connection_is_lost_within_the_turn_of_the_store_says_that_something_is_left(site):
+    log = site.open()
+    space = filled(log, 3)
+    seq = tell(log, space)
+    with log.writer():
+        forget(log, space, seq)
+        site.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+            f"WHERE datname = '{site.database}' AND pid <> pg_backend_pid()"
+        )
+        assert not log.scrub()
+        assert site.kept() & site.marked
+    assert log.scrub_pending()
+    check_all_is_gone(site, log)
+
+
+# Of a database that version 1 wrote
+
+
+def as_migrated(site: Site) -> None:
+    """Leave of the newest keys what is known of a space after the migration to version 2: its last record's."""
+    site.execute("UPDATE perdure.space SET newest_key = key")
+
+
+def test_a_purge_destroys_every_key_of_a_migrated_database_whatever_was_known_of_them(site):
+    log = site.open()
+    space = filled(log, RECORDS_MAX * 2 + 1)
+    forget(log, space, 5)  # of the first bucket, which is under the newest key from then on
+    assert log.scrub()
+    as_migrated(site)
+    before = site.kept()
+    again = site.open()
+    assert not again.purge(keep).pending
+    assert site.kept() & before & site.sealed == set()
+    assert max(site.in_use()) > max(before)
+    check_all_is_gone(site, again)
+
+
+def test_an_older_keystore_beside_a_migrated_database_is_told_of_by_the_first_read_at_the_latest(site):
+    log = site.open()
+    space = filled(log, RECORDS_MAX * 2 + 1)
+    [file] = site.keys.glob("*.keys")
+    older = file.read_bytes()
+    for number in range(2, 20):  # more than were made ahead
+        forget(log, space, number)
+    assert log.scrub()
+    as_migrated(site)
+    newer = file.read_bytes()
+    file.write_bytes(older)
+    late = site.open()  # since the newest keys are those of the first bucket
+    with pytest.raises(Corrupt, match="lacks data key"):
+        list(late.read(space, 0, 9))
+    file.write_bytes(newer)
+    log.purge(keep)
+    file.write_bytes(older)
+    with pytest.raises(Corrupt, match="older copy"):
+        site.open()
