@@ -59,3 +59,38 @@ def test_a_child_does_not_give_its_parents_turn_away(tmp_path):
     command = [sys.executable, "-W", "ignore", "-c", WITHIN_A_TURN, str(tmp_path / "store")]
     done = subprocess.run(command, timeout=60, capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["busy"]
+
+
+REFUSED = """
+import os, sys
+from perdure import PerdureError, Store
+store = Store.open(sys.argv[1], backend=sys.argv[2], audit="off")
+memory = store.memory("ann")
+memory.remember_many([{"text": f"fact {i}", "id": f"x{i}"} for i in range(1_100)])  # a snapshot of which pays
+if not (child := os.fork()):
+    asked = (
+        lambda: memory.recall("fact"), lambda: memory.get("x1"), lambda: memory.remember("milk"),
+        lambda: memory.forget(ids=["x1"]), lambda: store.memory("new").remember("milk"), store.purge,
+    )
+    for ask in asked:
+        try:
+            ask()
+        except PerdureError as error:
+            print(error.code, error.details.get("kind"))
+        else:
+            print("was answered")
+    store.close()
+    print("closed", flush=True)
+    os._exit(0)
+print("child", os.waitpid(child, 0)[1])
+print(memory.remember("milk").outcome, memory.list().total, store.verify().ok)
+store.close()
+"""
+
+
+@pytest.mark.parametrize("backend", ["sqlite", "journal"])
+def test_a_child_is_refused_whatever_it_asks_and_told_that_it_was_forked(tmp_path, backend):
+    command = [sys.executable, "-W", "ignore", "-c", REFUSED, str(tmp_path / "store"), backend]
+    done = subprocess.run(command, timeout=60, capture_output=True, text=True, check=True)
+    told = [*["unavailable forked"] * 6, "closed", "child 0", "created 1101 True"]
+    assert done.stdout.splitlines() == told, done.stderr

@@ -64,7 +64,8 @@ class JournalMedium:
         if os.getpid() != self._process:
             raise Unavailable(
                 f"the log was opened by process {self._process} and does not survive a fork: open it again in "
-                "this one"
+                "this one",
+                kind="forked",
             )
         return self._content
 

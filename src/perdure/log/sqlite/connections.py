@@ -105,7 +105,8 @@ class Pool:
         if os.getpid() != self._pid:
             raise Unavailable(
                 f"the log was opened by process {self._pid} and does not survive a fork: open it again in "
-                f"process {os.getpid()}, or start processes by spawn"
+                f"process {os.getpid()}, or start processes by spawn",
+                kind="forked",
             )
 
     def take(self) -> Link:

@@ -227,7 +227,8 @@ class SqliteBackend:
         if os.getpid() != self._pid:
             raise Unavailable(
                 f"the vector index was opened by process {self._pid} and does not survive a fork: open it again in "
-                f"process {os.getpid()}"
+                f"process {os.getpid()}",
+                kind="forked",
             )
 
     def _check_place(self) -> None:
