@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import os
 import shutil
+from uuid import UUID
 
 import pytest
 
 from crash import keystore_steps
 from crash.children import Nursery
 from crash.keystore_steps import ADA, BEN, MADE, OPERATIONS, OTHER, SECRET
+from perdure.errors import WrongKey
 from perdure.keystore import FileKeystore
+
+CAM = UUID(int=99)
 
 pytestmark = pytest.mark.skipif(
     not hasattr(os, "fork"), reason="children are forked, and this platform has no fork"
@@ -56,9 +60,16 @@ def check_destroyed(gone):
 def check_dropped(keystore, made):
     assert keystore.drop_tenant(ADA)
     assert keystore.find_secret(ADA) is None
-    assert keystore.put_secret(ADA, OTHER) == OTHER
-    assert keystore.find_keys(ADA, list(made)) == {}
-    assert len(keystore.new_keys(ADA, 1)) == 1
+    for ask in (
+        lambda: keystore.find_keys(ADA, list(made)),
+        lambda: keystore.new_keys(ADA, 1),
+        lambda: keystore.put_secret(ADA, OTHER),  # who is told by another number, if he comes again
+    ):
+        with pytest.raises(WrongKey):
+            ask()
+    assert keystore.drop_tenant(ADA)
+    assert keystore.put_secret(CAM, OTHER) == OTHER
+    assert len(keystore.new_keys(CAM, 1)) == 1
 
 
 CHECKS = {

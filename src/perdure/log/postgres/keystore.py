@@ -122,7 +122,8 @@ class FileKeystore:
     first secret that is kept: until then a directory holds nothing, which it says, but it confirms nothing. Where it was
     seen once and is missing, that a tenant's file is missing says nothing either.
 
-    Of a tenant that was dropped an empty file is left, so that it is known for good.
+    Of a tenant that was dropped an empty file is left, so that it is known for good: an older copy of its keys that is put
+    beside that is given to nobody, and goes when it is dropped once more.
 
     While there is a file `keystore.hold`, which whoever makes copies puts there and takes away, nothing is destroyed.
     """
@@ -169,6 +170,8 @@ class FileKeystore:
             self._check_mark()
         else:
             self._make_directory()
+        if self._path(tenant, DROPPED).exists():
+            raise missing(self)
         with self._locked(tenant, makes=True) as file:
             kept = key_file.secret_of(tenant, key_file.read_at(file, key_file.HEADER_BYTES, 0))
             if kept is None:
@@ -182,7 +185,8 @@ class FileKeystore:
 
     def new_keys(self, tenant: UUID, count: int) -> list[tuple[int, bytes]]:
         with self._locked(tenant) as file:
-            if key_file.secret_of(tenant, key_file.read_at(file, key_file.HEADER_BYTES, 0)) is None:
+            secret = key_file.secret_of(tenant, key_file.read_at(file, key_file.HEADER_BYTES, 0))
+            if secret is None or self._path(tenant, DROPPED).exists():
                 raise missing(self)
             return key_file.add_keys(file, tenant, [random_secret(KEY_SIZE_BYTES) for _ in range(count)])
 
@@ -373,6 +377,8 @@ class FileKeystore:
     @contextmanager
     def _opened(self, tenant: UUID) -> Iterator[int]:
         try:
+            if self._path(tenant, DROPPED).exists():
+                raise missing(self)
             file = os.open(self._path(tenant), os.O_RDONLY | key_file.BINARY)
         except FileNotFoundError as error:
             raise self._gone() from error

@@ -302,3 +302,22 @@ def test_the_first_secret_marks_the_directory_for_whoever_has_it_open(empty):
     for one in (other, keystore):
         with pytest.raises(Unavailable, match="mounted"):
             one.find_secret(BOB)
+
+
+def test_an_older_copy_of_a_tenant_that_was_dropped_is_given_to_nobody_and_goes_when_it_is_dropped_again(
+    keystore, tmp_path
+):
+    keystore.new_keys(ADA, 3)
+    [file] = (tmp_path / "keys").glob("*.keys")
+    older = file.read_bytes()
+    assert keystore.drop_tenant(ADA)
+    for other in (keystore, FileKeystore(tmp_path / "keys")):
+        file.write_bytes(older)
+        file.chmod(0o600)
+        assert (other.find_secret(ADA), other.newest(ADA)) == (None, 0)
+        assert not other.keeps_below(ADA, 9)
+        for ask in (lambda: other.find_keys(ADA, [1]), lambda: other.new_keys(ADA, 1)):  # noqa: B023
+            with pytest.raises(WrongKey):
+                ask()
+        assert other.drop_tenant(ADA)
+        assert not file.exists()

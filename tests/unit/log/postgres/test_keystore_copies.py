@@ -249,3 +249,36 @@ def test_a_tenant_that_is_deleted_while_keys_are_held_is_pending_until_it_is_del
     assert not list(keys.glob("*.keys"))
     with Store.open(address, tenant="acme", keystore=keys) as store:
         assert store.stats().facts == 0
+
+
+def test_a_whole_older_copy_brings_back_keys_of_a_deleted_tenant_that_open_nothing_of_the_database(tmp_path):
+    address, keys, older = fresh_address(), tmp_path / "keys", tmp_path / "older"
+    with Store.open(address, tenant="acme", keystore=keys, audit="off") as store:
+        filled(store)
+    of_before = key_file_of(keys).name
+    shutil.copytree(keys, older)
+    assert not delete_tenant(address, "acme", keystore=keys).pending
+    assert not list(keys.glob("*.keys"))
+    shutil.rmtree(keys)
+    older.rename(keys)
+    with Store.open(address, tenant="acme", keystore=keys, audit="off") as store:
+        assert store.stats().facts == 0
+        filled(store, 1)
+        assert not store.purge().pending
+    assert not delete_tenant(address, "acme", keystore=keys).pending
+    assert [path.name for path in keys.glob("*.keys")] == [of_before], "which nobody has a name for any more"
+
+
+def test_an_older_file_that_is_put_back_beside_what_tells_that_its_tenant_was_deleted_opens_no_older_copy(
+    tmp_path,
+):
+    server, name, keys = shared_server(), fresh_database(), tmp_path / "keys"
+    with Store.open(server.address(name, ROLE), tenant="acme", keystore=keys, audit="off") as store:
+        filled(store)
+    copy, older = server.new_database(name), key_file_of(keys)
+    content = older.read_bytes()
+    assert not delete_tenant(server.address(name, ROLE), "acme", keystore=keys).pending
+    older.write_bytes(content)
+    older.chmod(0o600)
+    with pytest.raises(WrongKey, match="holds nothing of this tenant"):
+        Store.open(server.address(copy, ROLE), tenant="acme", keystore=keys, audit="off")
