@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Set as AbstractSet
 from typing import NamedTuple, Protocol
 
 from perdure.audit.audited_log import follow_first
@@ -59,7 +60,8 @@ class Turns(Protocol):
     def all(self) -> list[Told]: ...
     def add(self, role: str, content: str, at: int | None, bounds: Bounds | None) -> Told: ...
     def expire(self, bounds: Bounds) -> int: ...
-    def clear(self, quoted_in: Collection[Repository]) -> int: ...
+    def clear(self, quoted_in: Callable[[], Collection[Repository]]) -> int: ...
+    def cleared(self, turns: Sequence[Told], bounds: Bounds) -> frozenset[str]: ...
 
 
 class InProcess:
@@ -67,6 +69,7 @@ class InProcess:
 
     def __init__(self, clock: Clock, session_id: str) -> None:
         self._clock, self._turns, self._next = clock, list[Told](), 0
+        self._cleared_below = 0  # the positions that a clear has taken, also of turns that had expired
         self._uri = session_uri(session_id)
         self._lock = threading.Lock()
 
@@ -92,16 +95,21 @@ class InProcess:
             self._turns = bounds.living(self._turns)
             return before - len(self._turns)
 
-    def clear(self, quoted_in: Collection[Repository]) -> int:
+    def clear(self, quoted_in: Callable[[], Collection[Repository]]) -> int:
         with self._lock:
             # One that does not count any more may be quoted as well.
-            uris = frozenset(f"{self._uri}/{position}" for position in range(self._next))
-            before, self._turns = len(self._turns), []
-        for space in (repository.space for repository in quoted_in):
-            follow_first(space.log, space.number)
-            if erase_quotes(space, uris).records:
-                space.log.scrub()
+            uris = _uris(self._uri, range(self._next))
+            before, self._turns, self._cleared_below = len(self._turns), [], self._next
+        # Asked when the turns are gone: whoever hands them over is known before he quotes them, and looks afterwards.
+        for repository in quoted_in():
+            unquote(repository, uris)
         return before
+
+    def cleared(self, turns: Sequence[Told], bounds: Bounds) -> frozenset[str]:
+        """Return the uris of those of these turns that were cleared since they were read; not of those that expired."""
+        del bounds
+        with self._lock:
+            return _uris(self._uri, (turn.position for turn in turns if turn.position < self._cleared_below))
 
 
 class Kept:
@@ -177,13 +185,26 @@ class Kept:
     def expire(self, bounds: Bounds) -> int:
         return self._drop(bounds, "expired", Removed(self._space.log.secret))
 
-    def clear(self, quoted_in: Collection[Repository]) -> int:
+    def clear(self, quoted_in: Callable[[], Collection[Repository]]) -> int:
         del quoted_in  # what quotes a turn that is kept lies beside it
         for space in (self._space, self._beside):
             follow_first(space.log, space.number)
         # First, since whoever is stopped in between finds the turns and begins again; and once more after them.
         removed = self._erase_quotes()
         return self._drop(Bounds(None, 0), "", removed)
+
+    def cleared(self, turns: Sequence[Told], bounds: Bounds) -> frozenset[str]:
+        """Return the uris of those of these turns that were erased since they were read; not of those that expired.
+
+        One whose time went by since, and that is gone, is taken for one that expired.
+        """
+        present = self.all()
+        gone = [turn for turn in turns if turn not in present]
+        counting = bounds.living(sorted([*present, *gone], key=lambda turn: turn.position))
+        # Positions begin anew where all were erased.
+        taken = {turn.position for turn in present}
+        was_cleared = any(turn in counting or turn.position in taken for turn in gone)
+        return _uris(self._uri, (turn.position for turn in gone)) if was_cleared else frozenset()
 
     def _erase_quotes(self) -> Removed:
         return erase_quotes(self._beside, find_quoted(self._beside, f"{self._uri}/"))
@@ -200,6 +221,18 @@ class Kept:
         if removed.records:
             conclude(self._space.log, "forget", removed, at, purge=False)
         return count
+
+
+def unquote(repository: Repository, uris: AbstractSet[str]) -> None:
+    """Erase what nodes and facts of a repository's space quote of these turns."""
+    space = repository.space
+    follow_first(space.log, space.number)
+    if erase_quotes(space, uris).records:
+        space.log.scrub()
+
+
+def _uris(session: str, positions: Iterable[int]) -> frozenset[str]:
+    return frozenset(f"{session}/{position}" for position in positions)
 
 
 def _told(record: FactRecord) -> Told:

@@ -21,7 +21,7 @@ from perdure.model.hit import Hit
 from perdure.model.session import HandedOver, SessionTurn
 from perdure.planning.checks import checked_count, checked_fact_text
 from perdure.repository.repository import Repository
-from perdure.sessions.keeping import Bounds, InProcess, Told, Turns
+from perdure.sessions.keeping import Bounds, InProcess, Told, Turns, unquote
 
 TURNS_MAX = 100_000
 ROLE_BYTES_MAX = 64
@@ -113,9 +113,10 @@ class SessionMemory:
 
         What nodes and facts quote of any turn of the session is erased too, of those that have expired as well: beside
         the turns where they are kept, else in the repositories to which this object has handed turns over. What a
-        handover made a conversation of is a conversation's.
+        handover made a conversation of is a conversation's. A handover that is still under way erases its quotes when
+        it ends.
         """
-        return self._turns.clear(tuple(self._reached.values()))
+        return self._turns.clear(lambda: tuple(self._reached.values()))
 
     def handover(
         self,
@@ -164,9 +165,19 @@ class SessionMemory:
             sources = [self._source(turn, named, is_kept=is_kept) for turn in turns]
             reached = extraction.repository
             self._reached[id(reached.space)] = reached
-            extracted = extraction.run(sources, recalled=recalled)
+            try:
+                extracted = extraction.run(sources, recalled=recalled)
+            finally:  # what was made before it failed stays
+                if not is_kept:
+                    self._unquote_cleared(reached, turns)
         left_out = tuple(turn.position for turn in living if turn.role not in ROLES)
         return HandedOver(conversation=remembered, extracted=extracted, left_out=left_out)
+
+    def _unquote_cleared(self, repository: Repository, turns: Sequence[Told]) -> None:
+        """Take along what candidates quote of turns that others have cleared while they were handed over."""
+        cleared = self._turns.cleared(turns, self._bounds())
+        if cleared:
+            unquote(repository, cleared)
 
     def _source(self, turn: Told, version: str, *, is_kept: bool) -> SourceTurn:
         source_id = str(turn.position)

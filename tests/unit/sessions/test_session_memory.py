@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -332,6 +333,107 @@ def test_whatever_forgets_the_turns_of_a_kept_session_takes_along_what_is_quoted
     assert session.get_turns() == []
     assert (quoted(), store.memory().get("paris").source.quote) == (None, None)
     assert store.verify().ok
+
+
+class Meanwhile:
+    """Extracts by rules, and has something happen in another thread before the candidates are made."""
+
+    def __init__(self, happening):
+        self.happening = happening
+
+    def extract(self, turns):
+        drafts = RuleExtractor().extract(turns)
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(self.happening).result()
+        return drafts
+
+
+def _quotes(store):
+    return [node.evidence[0].quote for node in store.repository().review_queue().items]
+
+
+@pytest.mark.parametrize("max_turns", [None, 2])
+@pytest.mark.parametrize("later", [0, 1, 3], ids=["empty", "one more", "as many more as count"])
+def test_a_session_that_is_cleared_while_it_is_handed_over_is_quoted_by_no_candidate_once_that_ends(
+    store, kept, later, max_turns
+):
+    session = kept(max_turns=max_turns)
+    session.add_turn("user", "Hello.")
+    session.add_turn("user", "I live in Paris now.")
+
+    def clear():
+        assert session.clear() == 2
+        for number in range(later):
+            session.add_turn("user", f"word {number}")
+
+    session.handover(extraction=Extraction(store.repository(), Meanwhile(clear)))
+    assert _quotes(store) == [None]
+    assert len(session.get_turns()) == min(later, max_turns or later)
+    session.clear()
+    assert store.verify().ok
+
+
+def test_a_kept_session_that_is_cleared_or_forgotten_elsewhere_while_it_is_handed_over_is_quoted_by_nothing(
+    store,
+):
+    for number, clear in enumerate(
+        (
+            lambda name: store.session(name).clear(),
+            lambda _: store.memory(scope="#sessions").forget(all=True),
+        )
+    ):
+        session = store.session(f"s{number}")
+        session.add_turn("user", f"I live in Paris {number}.")
+        extractor = Meanwhile(lambda: clear(session.session_id))  # noqa: B023
+        session.handover(extraction=Extraction(store.repository(), extractor))
+    assert _quotes(store) == [None, None]
+
+
+def test_a_handover_that_fails_once_its_session_was_cleared_leaves_no_quote(store, kept, monkeypatch):
+    session, repository = kept(), store.repository()
+    session.add_turn("user", "I live in Paris now.")
+    session.add_turn("user", "I work in Lyon now.")
+    extraction, propose = Extraction(repository, Meanwhile(session.clear)), Extraction._propose
+
+    def propose_one(own, node):
+        propose(own, node)
+        raise RuntimeError
+
+    monkeypatch.setattr(Extraction, "_propose", propose_one)
+    with pytest.raises(RuntimeError):
+        session.handover(extraction=extraction)
+    assert _quotes(store) == [None]
+
+
+@pytest.mark.parametrize("how", ["by time", "by number"])
+def test_a_turn_that_expires_while_it_is_handed_over_is_quoted_still(store, kept, clock, how):
+    bound = {"ttl": timedelta(hours=1)} if how == "by time" else {"max_turns": 1}
+    session = kept(**bound)
+    session.add_turn("user", "I live in Paris now.")
+
+    def go_on():
+        clock.advance(HOUR_MS)
+        session.add_turn("user", "word")
+        session.expire()
+
+    session.handover(extraction=Extraction(store.repository(), Meanwhile(go_on)))
+    assert [turn.content for turn in session.get_turns()] == ["word"]
+    assert _quotes(store) == ["I live in Paris now"]
+
+
+def test_turns_whose_time_goes_by_as_they_are_handed_over_and_cleared_are_quoted_by_nothing_once_cleared_again(
+    store, kept, clock
+):
+    session = kept(ttl=timedelta(hours=1))
+    session.add_turn("user", "I live in Paris now.")
+
+    def go_on():
+        assert session.clear() == 1
+        clock.advance(HOUR_MS)
+
+    session.handover(extraction=Extraction(store.repository(), Meanwhile(go_on)))
+    assert session.clear() == 0
+    assert _quotes(store) == [None]
 
 
 def test_a_cleared_session_leaves_the_conversation_that_was_made_of_it(store, kept):
