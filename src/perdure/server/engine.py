@@ -91,6 +91,12 @@ class Engine:
         self.long = Line("long", threads=limits.long_threads, queue=limits.queue)
 
     def _open_authenticator(self, binding: Binding) -> Authenticator:
+        directory = self._places.keys
+        if directory is not None and not directory.exists():
+            doubt = self._places.doubt()
+            if doubt is not None:  # nothing is made where a disk is to be mounted, not even for the token
+                self._places.close()
+                raise Unavailable(doubt)
         try:
             return open_authenticator(self._places.keys, binding, self._clock)
         except InvalidRequest as error:

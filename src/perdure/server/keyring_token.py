@@ -15,7 +15,6 @@ from perdure.server.keyring_file import Sight, locked, replace, system_errors
 
 TOKEN_FILE = "server.token"  # noqa: S105 - a name
 TOKEN_BYTES = 32
-ANY_PORT = 0
 _TOKEN = re.compile(r"pt_[0-9a-f]{64}", re.ASCII)
 
 
@@ -29,10 +28,9 @@ def token_file(directory: Path | None, port: int) -> Path:
 def forget_token(path: Path | None) -> None:
     """Remove a token of the user's runtime directory, and its lock, once its server has ended.
 
-    One in a store's directory stays, so that the next start has the same; one of servers that took any port that was free
-    stays too, since others have it as well.
+    One in a store's directory stays, so that the next start has the same.
     """
-    if path is None or path.name in (TOKEN_FILE, f"server-{ANY_PORT}.token"):
+    if path is None or path.name == TOKEN_FILE:
         return
     with suppress(OSError):  # somebody may have removed it, or the directory
         path.unlink(missing_ok=True)

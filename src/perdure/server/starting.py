@@ -7,6 +7,7 @@ import signal
 import socket
 import sys
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 from perdure.server.app import create_app
@@ -73,6 +74,7 @@ class _Herald:
 def _serve_here(settings: Settings, herald: _Herald) -> None:
     # The port first: where it cannot be had, no store and no token are made.
     (listener,) = listeners(settings.host, settings.port, 1)
+    settings = _at(listener, settings)
     with listener, closing(create_app(settings)) as app:
         token = app.engine.authenticator.token_path
         try:
@@ -84,6 +86,7 @@ def _serve_here(settings: Settings, herald: _Herald) -> None:
 
 def _serve_with_workers(settings: Settings, herald: _Herald) -> None:
     sockets = listeners(settings.host, settings.port, settings.workers)
+    settings = _at(sockets[0], settings)
     token = None
     try:
         token = check_start(settings)
@@ -92,3 +95,8 @@ def _serve_with_workers(settings: Settings, herald: _Herald) -> None:
         forget_token(token)
         for one in set(sockets):
             one.close()
+
+
+def _at(listener: socket.socket, settings: Settings) -> Settings:
+    """Return the settings with the port that was had where any was asked for: a token may be named by it."""
+    return replace(settings, port=listener.getsockname()[1])

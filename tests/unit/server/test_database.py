@@ -456,6 +456,30 @@ def test_a_keystore_that_holds_nothing_beside_a_database_of_tenants_is_doubted_a
         app_on(address, keys, auth=True, host="0.0.0.0", allow_hosts=("a.org",))
 
 
+@pytest.mark.parametrize("auth", [True, False])
+def test_where_the_keystore_is_not_there_and_the_database_holds_tenants_nothing_is_made(
+    app, address, tmp_path, auth
+):
+    assert remember(app, "tea").status_code == 200
+    with pytest.raises(Unavailable, match="check that its disk is mounted"):
+        app_on(address, tmp_path / "unmounted", auth=auth)
+    assert not (tmp_path / "unmounted").exists()
+
+
+def test_for_the_first_tenants_of_a_database_the_keystore_is_made_with_the_token_and_marked_by_the_first_write(
+    address, keys
+):
+    app = app_on(address, keys, auth=True)
+    try:
+        assert sorted(path.name for path in keys.iterdir()) == ["server.lock", "server.token"]
+        assert keys.stat().st_mode & 0o777 == 0o700
+        token = (keys / "server.token").read_text().strip()
+        assert remember(app, "tea", **bearer(token)).status_code == 200
+        assert (keys / "keystore.mark").is_file()
+    finally:
+        app.close()
+
+
 def test_a_new_keystore_beside_an_empty_database_is_not_doubted(address, keys, caplog):
     app = app_on(address, keys)
     try:

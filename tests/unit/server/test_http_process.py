@@ -387,13 +387,22 @@ def test_a_server_says_that_it_has_stopped_after_all_else(tmp_path, workers):
     assert json.loads(lines[-1])["event"] == "stopped"
 
 
-def test_the_token_of_a_server_without_a_directory_for_keys_goes_with_it(tmp_path, monkeypatch):
+def test_the_token_of_a_server_without_a_directory_for_keys_goes_with_it_and_others_keep_theirs(
+    tmp_path, monkeypatch
+):
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    with running(":memory:", port=port, auth=True) as server:
-        names = sorted(path.name for path in (tmp_path / "perdure").iterdir())
-        assert names == [f"server-{port}.lock", f"server-{port}.token"]
+
+    def names():
+        return {path.name for path in (tmp_path / "perdure").iterdir()}
+
+    def names_of(server):
+        return {f"server-{server.port}.lock", f"server-{server.port}.token"}
+
+    with running(":memory:", auth=True) as server, running(":memory:", auth=True) as other:  # any port
+        assert names() == names_of(server) | names_of(other)
         assert server.stop() == 0
-    assert list((tmp_path / "perdure").iterdir()) == []
+        assert names() == names_of(other)
+        token = (tmp_path / "perdure" / f"server-{other.port}.token").read_text().strip()
+        assert other.post("memory/remember", {"text": "tea"}, authorization=f"Bearer {token}")[0] == 200
+        assert other.stop() == 0
+    assert names() == set()
