@@ -23,11 +23,10 @@ from perdure.lexical.profile import get_profile
 from perdure.log.commits import Commits
 from perdure.log.protocol import Log, Progress, Purged
 from perdure.memory.auditing import StoreEvents
-from perdure.memory.citing import all_turns
+from perdure.memory.citing import QuotedBeside, all_turns
 from perdure.memory.config import MemoryConfig
 from perdure.memory.facade import Memory as SpaceMemory
 from perdure.memory.keeping import KeptConfig, refuse_other
-from perdure.memory.quoting import erase_quotes
 from perdure.model.certificate import Certificate
 from perdure.model.conversation_forms import conversation_of, find_beside
 from perdure.model.event import AuditEvent, EventsHead
@@ -48,7 +47,7 @@ from perdure.opening import (
     check_timeout,
     open_log,
 )
-from perdure.planning.certificates import certify_purge, conclude, contradictions, reach_of
+from perdure.planning.certificates import Removed, certify_purge, conclude, contradictions, reach_of
 from perdure.planning.checks import checked_choice, checked_count, checked_flag
 from perdure.planning.embedding import Embedding
 from perdure.planning.erasing import erase_spaces, has_remains, matching, named_spaces, survey_spaces
@@ -543,16 +542,20 @@ class Store:
             removed, spaces = survey_spaces(self.log, name.principal, wanted)
             return Erased(spaces, removed.facts, dry_run=True, purged=False, pending=False)
         now = checked_now(self.clock)
-        wanted_spaces = matching(self.log, name.principal, wanted)
-        for space in wanted_spaces:
+        for space in matching(self.log, name.principal, wanted):
             follow_first(self.log, space.number)
         # First: a crash leaves what finds them.
-        quoted = self._quoted_beside([space.namespace for space in wanted_spaces])
-        before = [erase_quotes(beside, turns) for beside, turns in quoted]
-        removed, erased, gone = erase_spaces(self.log, name.principal, wanted, now)
-        later = self._quoted_beside(erased, gone)  # others may have told turns, and quoted them, until then
-        for quotes in (*before, *(erase_quotes(beside, turns) for beside, turns in later)):
-            removed.absorb(quotes)
+        names, quotes = list[Namespace](), Removed(self.log.secret)
+
+        def find(gone: Mapping[Namespace, frozenset[str]] | None) -> list[tuple[Space, frozenset[str]]]:
+            if gone is None:
+                names[:] = [space.namespace for space in matching(self.log, name.principal, wanted)]
+            return self._quoted_beside(names, gone)
+
+        quoted = QuotedBeside(quotes, find)
+        removed, erased, gone = erase_spaces(self.log, name.principal, wanted, now, quoted)
+        quoted.erase_quotes(gone)  # a fact may be told with any source, at any time
+        removed.absorb(quotes)
         self._registry.forget(erased)
         self._recent.clear()  # whose handles would keep in memory what is erased
         if not erased and not has_remains(self.log):
@@ -769,7 +772,7 @@ class Store:
 
         return [
             (beside := self._space_of(own), turns_of(name, beside))
-            for name in names
+            for name in (names if gone is None else gone)
             if (own := find_beside(name)) is not None and own not in names
         ]
 

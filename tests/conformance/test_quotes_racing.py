@@ -172,6 +172,30 @@ def test_who_is_stopped_once_the_turn_is_gone_leaves_no_quote_that_came_as_it_we
     assert second.verify().ok
 
 
+@pytest.mark.parametrize("scope", ["work#conversation", "work"])
+def test_who_is_stopped_once_all_conversations_are_erased_leaves_no_quote_that_came_as_they_went(
+    stores, scope, monkeypatch
+):
+    first, second = stores
+    first.repository("alice", "work").apply(change("before", create_active("before")))
+    take, quoted = citing.QuotedBeside.erase_quotes, list[str]()
+
+    def taking(*told):
+        if first.conversation("alice", "work").get("monday", "1") is None:
+            raise Stopped
+        take(*told)
+        if not quoted:
+            quoted.append(first.repository("alice", "work").apply(quoting("n")).nodes[0].id)
+
+    monkeypatch.setattr(citing.QuotedBeside, "erase_quotes", taking)
+    with pytest.raises(Stopped):
+        second.erase("alice", scope)
+    assert quoted == ["n"]
+    assert words_left(second) == words_left(first) == []
+    assert (first.repository("alice", "work").get("n") is None) == (scope == "work")
+    assert second.verify().ok
+
+
 def test_turns_that_are_quoted_again_and_again_as_they_are_forgotten_stay(stores, monkeypatch):
     first, second = stores
     repository, look, names = first.repository("alice", "work"), citing._take, count()

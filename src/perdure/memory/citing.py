@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from typing import NamedTuple
@@ -10,14 +10,14 @@ from typing import NamedTuple
 from msgspec import structs
 
 from perdure.audit.audited_log import follow_first
-from perdure.errors import Busy
+from perdure.errors import Busy, Conflict
 from perdure.log.protocol import EMPTY, Head
 from perdure.log.records import NO_FACT
 from perdure.memory.forgetting import ForgetRules, Planned, block_content, plan_forget, receipt_of
 from perdure.memory.quoting import erase_quotes, find_quoted, is_quoted
 from perdure.memory.scopes import Scope
 from perdure.model.conversation_forms import SESSION_PREFIX, turn_uri, turns_of
-from perdure.model.namespace import SESSIONS_SUFFIX
+from perdure.model.namespace import SESSIONS_SUFFIX, Namespace
 from perdure.model.replies import Forgotten
 from perdure.planning.certificates import Removed
 from perdure.planning.receipts import Keyed
@@ -27,6 +27,7 @@ from perdure.space.facts import FactReader
 from perdure.space.space import Space
 from perdure.space.state import SpaceState
 
+Quoted = Iterable[tuple[Space, AbstractSet[str]]]
 ATTEMPTS = 16  # of forgetting turns that others quote at the same time
 
 
@@ -157,6 +158,33 @@ def _take(beside: Space, turns: AbstractSet[str], rules: ForgetRules) -> tuple[f
         if _find_citing(beside, turns).ids
         else (frozenset(), Removed(beside.log.secret))
     )
+
+
+class QuotedBeside:
+    """What quotes turns of spaces that are erased alone; see `perdure.planning.erasing.Beside`."""
+
+    def __init__(
+        self, removed: Removed, find: Callable[[dict[Namespace, frozenset[str]] | None], Quoted]
+    ) -> None:
+        """Note what is erased in `removed`. `find` tells the spaces beside, each with turns of spaces that are erased:
+        of those that are named the turns of before, else what they hold."""
+        self._removed, self._find = removed, find
+
+    def erase_quotes(self, gone: dict[Namespace, frozenset[str]] | None = None) -> None:
+        """Erase what is quoted of the spaces as they are, or of what they held."""
+        for beside, turns in self._find(gone):
+            self._removed.absorb(erase_quotes(beside, turns))
+
+    def unquoted(self, namespace: Namespace, turns: frozenset[str]) -> list[tuple[bytes, Head]]:
+        def look(state: SpaceState, quoted: AbstractSet[str]) -> Head:
+            if is_quoted(state, quoted):
+                raise Conflict("turns are quoted that were to be erased; try again", kind="head")
+            return state.head if state.head.seq else EMPTY
+
+        return [
+            (beside.name, beside.read(lambda state, _, quoted=quoted: look(state, quoted)))  # type: ignore[misc]
+            for beside, quoted in self._find({namespace: turns})
+        ]
 
 
 def all_turns(space: Space, beside: Space) -> frozenset[str]:

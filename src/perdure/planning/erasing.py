@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple, Protocol
 
 from perdure.base.acting import current_actor
 from perdure.errors import Busy, Conflict
@@ -33,6 +33,21 @@ class ErasedSpaces(NamedTuple):
     removed: Removed
     names: tuple[Namespace, ...]
     turns: dict[Namespace, frozenset[str]]
+
+
+class Beside(Protocol):
+    """What quotes the turns of spaces that are erased, from beside them."""
+
+    def erase_quotes(self) -> None:
+        """Erase what is quoted of the spaces as they are."""
+        ...
+
+    def unquoted(self, namespace: Namespace, turns: frozenset[str]) -> Sequence[tuple[bytes, Head]]:
+        """Return the spaces that the erasure of one rests on, none of which quotes its turns, as `Batch.unchanged`.
+
+        Raises Conflict, of the kind "head", where one does.
+        """
+        ...
 
 
 class NamedSpace(NamedTuple):
@@ -105,31 +120,36 @@ def _survey_space(log: Log, space: NamedSpace, removed: Removed, turns: set[str]
     return head
 
 
-def erase_spaces(log: Log, principal: str, scope: str | None, now: int) -> ErasedSpaces:
+def erase_spaces(log: Log, principal: str, scope: str | None, now: int, beside: Beside) -> ErasedSpaces:
     """Erase the spaces of a principal, or those of one scope, each in one transaction of its own.
 
-    Called again after a crash it erases those that are left. Waits for the writer's turn.
+    Called again after a crash it erases those that are left. What quotes their turns beside them goes first, and turns go
+    only while nothing does. Waits for the writer's turn.
     """
     removed, turns = Removed(log.secret), dict[Namespace, frozenset[str]]()
     for _ in range(ATTEMPTS):
+        beside.erase_quotes()
         try:
             with log.writer():
                 for space in matching(log, principal, scope):
-                    turns[space.namespace] = _erase_space(log, space, removed, now)
-        except Conflict:  # of a log whose turn does not reach other processes
+                    turns[space.namespace] = _erase_space(log, space, removed, now, beside)
+        except (
+            Conflict
+        ):  # of a log whose turn does not reach other processes, or of what was quoted meanwhile
             continue
         return ErasedSpaces(removed, _sorted(turns), turns)
     raise Busy(f"other writers were faster {ATTEMPTS} times in a row; retry")
 
 
-def _erase_space(log: Log, space: NamedSpace, removed: Removed, now: int) -> frozenset[str]:
+def _erase_space(log: Log, space: NamedSpace, removed: Removed, now: int, beside: Beside) -> frozenset[str]:
     """Erase a space; return the uris of its turns."""
     found = Removed(log.secret)
     turns = set[str]()
     head = _survey_space(log, space, found, turns)
     actor = current_actor()
     records = [encode(GoneRecord(now))] + ([] if actor is None else [encode(ByRecord(actor, 1))])
-    log.append(space.number, head, Batch(records, range(1, head.seq + 1)))
+    unchanged = beside.unquoted(space.namespace, frozenset(turns))
+    log.append(space.number, head, Batch(records, range(1, head.seq + 1), unchanged=unchanged))
     removed.absorb(found)
     return frozenset(turns)
 
