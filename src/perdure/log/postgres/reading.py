@@ -74,7 +74,8 @@ def entries(access: Access, space: int, after: int, upto: int) -> Iterator[Entry
         run, found = told or _opened_run(access, space, position, upto, count)
         if position == after:
             first = run.head
-            whole = None if upto < first.seq else whole
+            # Of a part of a space nothing tells whether it is right, but what is from a replica is held against the rest.
+            whole = None if upto < first.seq and not is_replicated else whole
         elif run.head.epoch != first.epoch:
             raise Moved(f"space {space} was purged while it was read; read it again from its start")
         check_run(space, position, found)
@@ -90,7 +91,7 @@ def entries(access: Access, space: int, after: int, upto: int) -> Iterator[Entry
     # An erasure during the read took records out of the digest that were added to the sum.
     if whole is not None and run.head.erasures == first.erasures:
         try:
-            _check_whole(access, space, whole, run.head, position)
+            _check_whole(access, space, whole, run.head, position, is_to_end=is_replicated)
         except Corrupt:
             if is_replicated and access.replica is not None:
                 raise access.replica.distrust() from None
@@ -144,9 +145,11 @@ def _checked_lack(space: int, error: Moved, before: object) -> object:
     return number
 
 
-def _check_whole(access: Access, space: int, whole: WholeSpace, head: Head, position: int) -> None:
-    """Hold what was read, with what was appended meanwhile, against the digest."""
-    while position < head.seq and whole.tail <= TAIL_MAX:
+def _check_whole(
+    access: Access, space: int, whole: WholeSpace, head: Head, position: int, *, is_to_end: bool
+) -> None:
+    """Hold what was read, with what was appended meanwhile, against the digest; however much that is with `is_to_end`."""
+    while position < head.seq and (is_to_end or whole.tail <= TAIL_MAX):
         run, found = _opened_run(access, space, position, head.seq, TAIL_MAX // 10)
         if (run.head.epoch, run.head.erasures) != (head.epoch, head.erasures):
             return  # an erasure of what was read: there is nothing to hold it against

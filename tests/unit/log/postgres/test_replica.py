@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 
 from perdure import Busy, InvalidRequest, ManualClock, NewFact, Store
+from perdure.log.postgres import PostgresLog, reading
 from perdure.log.postgres.replica import Replica
+from perdure.log.protocol import Batch
 from postgres_server import (
     ROLE,
     Server,
@@ -221,6 +223,27 @@ def test_one_that_holds_other_records_is_found_out_and_not_asked_again(tmp_path)
         with pytest.raises(Busy, match="other records"):
             store.memory().list()
         assert store.memory().get("bird").text == "A heron stood by the lake"
+
+
+@pytest.mark.parametrize("tail_max", [10_000, 10])
+def test_one_that_holds_other_records_is_found_out_where_the_space_grew_meanwhile(monkeypatch, tail_max):
+    monkeypatch.setattr(reading, "TAIL_MAX", tail_max)
+    server, how = shared_server(), {"secret": b"s" * 32, "keystore": None, "tenant": "ada"}
+    name = fresh_database()
+    PostgresLog.open(server.address(name, ROLE), **how).close()
+    addresses = server.address(name, ROLE), server.address(server.new_database(name), ROLE)
+    for address, word in zip(addresses, (b"heron", b"stork"), strict=True):
+        log = PostgresLog.open(address, **how)
+        assert log.create_space(b"b" * 16, b"first") == 1
+        log.append(1, log.head(1), Batch([word]))
+        log.close()
+    log = PostgresLog.open(addresses[0], replica=addresses[1], **how)
+    head = log.head(1)
+    log.append(1, head, Batch([b"swan"] * 15))
+    with pytest.raises(Busy, match="other records"):
+        list(log.read(1, 0, head.seq))
+    assert [entry.data for entry in log.read(1, 0, head.seq)] == [b"first", b"heron"]
+    log.close()
 
 
 def test_a_replica_is_the_address_of_a_database_and_of_a_store_in_one(tmp_path):
