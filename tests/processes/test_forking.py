@@ -9,6 +9,7 @@ import sys
 import pytest
 
 from perdure import Store
+from postgres_server import fresh_address
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
 
@@ -93,4 +94,65 @@ def test_a_child_is_refused_whatever_it_asks_and_told_that_it_was_forked(tmp_pat
     command = [sys.executable, "-W", "ignore", "-c", REFUSED, str(tmp_path / "store"), backend]
     done = subprocess.run(command, timeout=60, capture_output=True, text=True, check=True)
     told = [*["unavailable forked"] * 6, "closed", "child 0", "created 1101 True"]
+    assert done.stdout.splitlines() == told, done.stderr
+
+
+BESIDE_WORK = """
+import os, signal, sys, threading
+from perdure import PerdureError, Store
+from perdure.space.space import Space
+signal.alarm(50)
+told = {"tenant": "acme", "keystore": sys.argv[3]} if sys.argv[2] == "postgres" else {"backend": sys.argv[2]}
+store = Store.open(sys.argv[1], audit="off", **(told if sys.argv[1] != ":memory:" else {}))
+ann, ben = store.memory("ann"), store.memory("ben")
+for memory in (ann, ben):
+    memory.remember("tea", id="tea")
+ben._space.drop_state()
+goes_on, reached = threading.Event(), threading.Semaphore(0)
+def wait(then):
+    def waited(*told):
+        reached.release()
+        goes_on.wait()
+        return then(*told)
+    return waited
+whole = Space._append, Space._load
+Space._append, Space._load = map(wait, whole)
+work = [threading.Thread(target=one) for one in (lambda: ann.remember("milk"), lambda: ben.recall("tea"))]
+for thread in work:
+    thread.start()
+    reached.acquire()
+Space._append, Space._load = whole
+if not (child := os.fork()):
+    signal.alarm(20)  # else one that hangs would outlive the test
+    asked = (
+        lambda: ann.remember("bread"), lambda: ann.recall("tea"), lambda: ben.remember("bread"), lambda: ben.recall("tea"),
+        lambda: ben.get("tea"), lambda: store.memory("new"), lambda: ann.forget(ids=["tea"]),
+    )
+    for ask in asked:
+        try:
+            ask()
+        except PerdureError as error:
+            print(error.code, error.details.get("kind"))
+        else:
+            print("was answered")
+    store.close()
+    print("closed", flush=True)
+    os._exit(0)
+print("child", os.waitpid(child, 0)[1], flush=True)
+goes_on.set()
+for thread in work:
+    thread.join()
+print(ann.list().total, ben.remember("milk").outcome, store.verify().ok)
+store.close()
+"""
+
+
+@pytest.mark.parametrize("backend", ["memory", "sqlite", "journal", "postgres"])
+def test_a_child_waits_for_no_thread_that_wrote_or_read_when_it_was_forked(tmp_path, backend):
+    place = {"postgres": fresh_address, "memory": lambda: ":memory:"}.get(
+        backend, lambda: str(tmp_path / "store")
+    )()
+    command = [sys.executable, "-W", "ignore", "-c", BESIDE_WORK, place, backend, str(tmp_path / "keys")]
+    done = subprocess.run(command, timeout=60, capture_output=True, text=True, check=False)
+    told = [*["unavailable forked"] * 7, "closed", "child 0", "2 created True"]
     assert done.stdout.splitlines() == told, done.stderr

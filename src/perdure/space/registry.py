@@ -9,6 +9,7 @@ from typing import NamedTuple
 from weakref import WeakValueDictionary
 
 from perdure.base.clock import Clock
+from perdure.base.forking import OwnProcess
 from perdure.errors import Unavailable
 from perdure.log.protocol import Log
 from perdure.model.namespace import Namespace
@@ -55,10 +56,15 @@ class Registry:
         self._loaded: OrderedDict[Namespace, _Loaded] = OrderedDict()  # idle ones first
         self._total = 0
         self._lock = threading.Lock()
+        self._process = OwnProcess()
         self._uses = StateUses()
 
     def space(self, namespace: Namespace, settings: Settings) -> Space:
-        """Return the space of this name; `settings` count only if it has no records yet."""
+        """Return the space of this name; `settings` count only if it has no records yet.
+
+        Raises Unavailable, of the kind "forked", in a child of the process that opened the store.
+        """
+        self._process.check()
         with self._lock:
             found = self._spaces.get(namespace)
             if found is None:
@@ -116,7 +122,8 @@ class Registry:
         return idle
 
     def loaded(self) -> Loaded:
-        """Return what is in memory now; reads nothing."""
+        """Return what is in memory now; reads nothing. Raises as `space`."""
+        self._process.check()
         with self._lock:
             spaces = [loaded.space for loaded in self._loaded.values()]
         # Without the lock: a space that grows waits for it, and has its own.
@@ -129,11 +136,16 @@ class Registry:
 
     def abandon(self) -> None:
         """End what works in the background, and keep nothing."""
-        if self.folder is not None:
+        if self.folder is not None and not self._process.is_parent:
             self.folder.close()
 
     def close(self) -> None:
-        """End what works in the background, and keep a snapshot of every loaded space that has changed since its last."""
+        """End what works in the background, and keep a snapshot of every loaded space that has changed since its last.
+
+        In a child of the process that opened the store do nothing: what works there has the locks, and is not here.
+        """
+        if self._process.is_parent:
+            return
         self.abandon()
         with self._lock:
             spaces = [loaded.space for loaded in self._loaded.values()]
@@ -141,6 +153,5 @@ class Registry:
             try:
                 space.fold()
             except Unavailable as error:
-                # Else there is nothing to keep it beside, or it is another process's to do.
-                if error.details.get("kind") not in ("gone", "forked"):
+                if error.details.get("kind") != "gone":  # else there is nothing to keep it beside
                     raise

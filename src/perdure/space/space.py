@@ -19,6 +19,7 @@ from typing import TypeVar, cast
 
 from perdure.base.acting import current_actor
 from perdure.base.clock import Clock, checked_now
+from perdure.base.forking import OwnProcess
 from perdure.base.haste import refuse_to_wait, seen_once
 from perdure.base.ids import keyed_hash
 from perdure.errors import Busy, Conflict, Corrupt, InvalidRequest, Moved, Unavailable
@@ -57,8 +58,6 @@ READ_ATTEMPTS = 3  # a read overtaken by three erasures in a row gives up with B
 LOAD_ATTEMPTS = 5  # with a state, with a snapshot, without; and what overtakes
 GROWTH_MIN = 64  # facts by which a small space grows before it is measured again
 GROUP_MAX = 256  # requests that one transaction takes, so that the first does not wait for a crowd
-
-
 View = tuple[SpaceState, FactReader]
 log = logging.getLogger("perdure.space")
 
@@ -79,6 +78,7 @@ class Space:
         self._queue: list[Request[object]] = []
         self._queue_lock = threading.Lock()
         self._leading = Lead()
+        self._process = OwnProcess()
         self._planner: int | None = None  # the thread that plans now
         self._inside = threading.local()  # whether this very thread is inside a read
         self.snapshots, self.room = Snapshots(log), Room(log)
@@ -150,6 +150,7 @@ class Space:
             self._lock.release_shared()
 
     def _fresh_view(self) -> View:
+        self._process.check()  # before any lock: a thread that is not in this process may have it
         number = self._number
         if number is None:
             # Not kept: a purge may give the number to another space before it is; who loads looks again.
@@ -362,9 +363,8 @@ class Space:
         """Plan and write the group in one transaction; return the requests that must go into the next."""
         for _ in range(WRITE_ATTEMPTS):
             state, reader = self._fresh_view()
-            expected = (
-                state.head
-            )  # a reader may bring the state up while this plans, where the turn keeps nobody out
+            # A reader may bring the state up while this plans, where the turn keeps nobody out.
+            expected = state.head
             whole = Draft(StateBase(state, reader, self.log.secret), state, self.log.secret, self.now(state))
             self._planner = threading.get_ident()
             try:
@@ -441,7 +441,8 @@ class Space:
         return keyed_hash(self.log.secret, b"block key", self.namespace.key())
 
     def refuse_planner(self) -> None:
-        """Raise InvalidRequest on a thread that is inside a read or a plan of this space."""
+        """Raise InvalidRequest on a thread that is inside a read or a plan of this space; Unavailable in a forked process."""
+        self._process.check()
         if self._planner == threading.get_ident() or getattr(self._inside, "reading", False):
             raise InvalidRequest(
                 "a policy called the memory that was asking it; policies decide from what they are given"

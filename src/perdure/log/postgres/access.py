@@ -14,13 +14,13 @@ from uuid import UUID
 import psycopg
 from psycopg.pq.abc import PGresult
 
+from perdure.base.forking import OwnProcess
 from perdure.base.haste import refuse_to_wait
 from perdure.errors import Corrupt, NotFound, PerdureError, Unavailable, WrongKey
 from perdure.log.commits import Commits
 from perdure.log.postgres import noting
 from perdure.log.postgres.connections import Database, Session, release
 from perdure.log.postgres.failures import is_broken, translated, translating
-from perdure.log.postgres.forking import OwnProcess
 from perdure.log.postgres.keystore import Keystore
 from perdure.log.postgres.noting import Doomed, Fresh
 from perdure.log.postgres.queries import query

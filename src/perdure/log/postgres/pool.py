@@ -12,10 +12,10 @@ from uuid import UUID
 import psycopg
 from psycopg.pq import TransactionStatus
 
+from perdure.base.forking import OwnProcess
 from perdure.base.text import counted
 from perdure.errors import Busy, Unavailable
 from perdure.log.postgres.failures import lasts, unmet
-from perdure.log.postgres.forking import OwnProcess
 from perdure.log.postgres.wire import Wire
 
 IDLE_MAX_S = 300  # that nobody used a connection for, before it is given back to the database

@@ -17,7 +17,7 @@ from psycopg.generators import execute, fetch_many
 from psycopg.pq import ConnStatus, ExecStatus, Format
 from psycopg.pq.abc import PGconn, PGresult
 
-from perdure.log.postgres.forking import OwnProcess
+from perdure.base.forking import OwnProcess
 
 Row = tuple[Any, ...]
 Params = Sequence[object]

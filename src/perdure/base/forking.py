@@ -1,4 +1,4 @@
-"""Which process something was made in: connections are of one process, and a child that it forks has copies of them all."""
+"""Which process something was made in: connections and locks are of one process, and a child that it forks has copies of them all."""
 
 from __future__ import annotations
 
