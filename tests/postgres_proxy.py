@@ -29,14 +29,15 @@ class Proxy:
     "before" it reached the server; "sent": once the server has done it, of which the client hears nothing; "told": once
     it has, of which the client hears, and then in place of what ends the reply that an administrator ended the session;
     "late": the client's end at once, while the server gets it when `let_go` is called. `meanwhile` is called before the
-    client hears of the cut, but for the last.
+    client hears of the cut, but for the last. From `hush` to `speak` no client hears anything, as of a server that hangs.
     """
 
     def __init__(self, server: Path) -> None:
         """`server` is the directory of its socket."""
         self.root = Path(tempfile.mkdtemp(prefix="px"))
         self._server, self._word, self._when = server, "", ""
-        self._let_go = threading.Event()
+        self._let_go, self._speaks = threading.Event(), threading.Event()
+        self._speaks.set()
         self.cuts = 0
         self.meanwhile: Callable[[], object] = lambda: None
         self._listening = socket.socket(socket.AF_UNIX)
@@ -49,6 +50,14 @@ class Proxy:
         """Cut the next connection that says this."""
         self._let_go.clear()
         self._word, self._when = word, when
+
+    def hush(self) -> None:
+        """Hold back all that the server says."""
+        self._speaks.clear()
+
+    def speak(self) -> None:
+        """Hand over what it said meanwhile, and says."""
+        self._speaks.set()
 
     def let_go(self) -> None:
         """Hand over what was held back."""
@@ -63,6 +72,7 @@ class Proxy:
     def close(self) -> None:
         """End it."""
         self.let_go()
+        self.speak()
         _shut(self._listening)
         self.cut_all()
         shutil.rmtree(self.root, ignore_errors=True)
@@ -92,6 +102,7 @@ class Proxy:
         kept = b""
         with suppress(OSError, ValueError):
             while data := ends.server.recv(1 << 16):
+                self._speaks.wait()
                 if not ends.is_mute:
                     ends.client.sendall(data)
                     continue

@@ -20,7 +20,7 @@ from perdure.errors import Corrupt, NotFound, PerdureError, Unavailable, WrongKe
 from perdure.log.commits import Commits
 from perdure.log.postgres import noting
 from perdure.log.postgres.connections import Database, Session, release
-from perdure.log.postgres.failures import is_broken, translated, translating
+from perdure.log.postgres.failures import Silence, is_broken, translated, translating
 from perdure.log.postgres.keystore import Keystore
 from perdure.log.postgres.noting import Doomed, Fresh
 from perdure.log.postgres.queries import query
@@ -96,7 +96,7 @@ class Access:
                 with self.database.session(self.tenant, brief=True) as session:
                     return work(session)
             except psycopg.Error as error:
-                if not is_broken(error):
+                if not is_broken(error) or isinstance(error, Silence):
                     raise translated(error) from error
         with translating(), self.database.session(self.tenant, brief=True) as session:
             return work(session)
@@ -112,12 +112,22 @@ class Access:
             try:
                 found = self.database.glance(self.tenant, _HEAD, (self.tenant.bytes, _number(space)))
             except psycopg.Error as error:
-                if not is_broken(error):
+                if not is_broken(error) or isinstance(error, Silence):
                     raise translated(error) from error
                 found = None
             if found is not None:
                 return _head_of(found) if found.ntuples else None
         return self.view(lambda session: session.row("head", (self.tenant, space)))
+
+    def check_speaks(self) -> None:
+        """Raise Unavailable where the database says nothing for a few seconds, for who is to tell soon how it is."""
+        self.check_open()
+        try:
+            with self.database.session(self.tenant, brief=True, soon=True) as session:
+                session.row("head", (self.tenant, 0))
+        except psycopg.Error as error:
+            if isinstance(error, Silence):  # else one connection is broken, and another one may do better
+                raise translated(error) from error
 
     def _view_within(self, whole: Session, work: Callable[[Session], T]) -> T:
         # Not on a connection beside it: threads that each had one and waited for another would wait for each other.
@@ -201,6 +211,22 @@ class Access:
             session.send(name, params)
             session.commit()
 
+    def await_standby(self, lock: str, params: Sequence[object]) -> None:
+        """Return once all that was committed before is wherever commits have to be to be acknowledged.
+
+        What can be read may be on this server alone: where its commit waited for a standby, and the connection that it
+        waited on was ended. Keys of what was erased so must stay until the standby knows of it too.
+
+        Args:
+            lock: a statement that locks a row. That is written to the log, so its commit comes after all others there, and
+                is waited for.
+
+        Raises Busy, Unavailable.
+        """
+        with translating(), self.changing() as session, session.together():
+            session.send(lock, params)
+            session.commit()
+
     # Turns
 
     @contextmanager
@@ -212,6 +238,7 @@ class Access:
             if space is not None:
                 try:
                     yield
+                    self._confirm()
                 finally:
                     self.unlock()
                 return
@@ -225,17 +252,42 @@ class Access:
                 finally:
                     held.whole = None
 
+    def _confirm(self) -> None:
+        """Have all that a turn without an append found be where an append's commit would have had it.
+
+        Who repeats a call finds what the first one wrote, and is answered as it would have been. It may be on this server
+        alone still.
+
+        Raises Busy, Unavailable.
+        """
+        locked = self.turns.held.locked
+        if locked is None:
+            return
+        try:
+            if not locked.fresh.all:
+                locked.session.commit()
+                return
+        except psycopg.Error as error:
+            if not is_broken(error):
+                raise translated(error) from error
+            if isinstance(error, Silence):
+                raise noting.unknown() from error
+        self.unlock()  # also keys that it claimed
+        self.await_standby("lock_head", (self.tenant, locked.space))
+
     def lock_all(self, session: Session, wait_s: float | None = None) -> None:
         """Begin a transaction that keeps all writers out."""
         with session.together():
             session.begin()
-            session.send("set_no_limits")
+            session.lift_limits()
+            session.wait_at_most(self.timeout_s if wait_s is None else wait_s)
             if wait_s is not None:
                 session.send("set_lock_wait", (str(max(1, int(wait_s * 1000))),))
             locked = session.send("lock_tenant", (self.tenant,))
             own = session.send("own_tenant", (self.tenant, self.verifier))
         if locked.fetchone() is None or own.fetchone() is None:
             raise self.missing()
+        session.wait_at_most(None)
 
     @contextmanager
     def whole(self) -> Iterator[Session]:
@@ -328,7 +380,8 @@ class Access:
                 continue
             except psycopg.Error as error:
                 # Nothing was changed yet. Within the turn of the whole store its lock is gone with the connection.
-                if is_broken(error) and held.whole is None and not was_broken:
+                is_lost = is_broken(error) and not isinstance(error, Silence)
+                if is_lost and held.whole is None and not was_broken:
                     was_broken = True
                     continue
                 if not is_broken(error):

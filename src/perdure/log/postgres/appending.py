@@ -11,7 +11,7 @@ from psycopg import errors as states
 from perdure.errors import Busy, Conflict, Moved, NotFound, PerdureError, Unavailable
 from perdure.log.digests import check_unchanged, check_unerased, stored_key
 from perdure.log.postgres.access import Access, parsed
-from perdure.log.postgres.failures import is_broken, translated
+from perdure.log.postgres.failures import Silence, is_broken, translated
 from perdure.log.postgres.noting import unknown
 from perdure.log.postgres.reading import entries
 from perdure.log.postgres.sealing import bucket, lacks_key
@@ -103,6 +103,7 @@ class Append:
             moved = plan_append(access, self._space, self._expected, batch.records, erased.live)
             if moved == self._expected:
                 self._undo(locked)
+                access.await_standby("lock_head", (access.tenant, self._space))
                 return moved
             self._planned = moved
             with access.timed():
@@ -161,7 +162,7 @@ class Append:
                 return self._settled(error)
             except psycopg.Error as again:
                 is_lost = is_broken(again)
-                if is_lost and left:
+                if is_lost and left and not isinstance(again, Silence):
                     continue
                 known = self._planned is None or not (is_lost or isinstance(again, states.LockNotAvailable))
                 raise (translated(again) if known else unknown()) from again
@@ -183,6 +184,8 @@ class Append:
         except NotFound:
             present = EMPTY
         if planned is not None and (present == planned or self._is_stored(present, planned)):
+            # It may be here alone, where it was waiting for a standby: a commit after it has that to wait for.
+            access.lock(self._space).session.commit()
             return planned
         if present == EMPTY:
             raise NotFound(f"there is no space {self._space}; create_space makes one", field="space")

@@ -36,6 +36,9 @@ SIZE_MAX = WRITERS_MAX + BESIDE_MAX + 2 * BRIEF_MAX
 CONNECT_S = 5.0  # long enough for a fail-over that is quick, short enough to say that there is none
 STATEMENT_S = 60  # no statement of the log's takes as long, but those that say so
 IDLE_S = 60  # a process that hangs with a lock gives it back
+SILENCE_S = (
+    STATEMENT_S + 5
+)  # of a server that would have ended any statement by then, so that it hangs or is cut off
 SERVER_VERSION_MIN = 150_000
 
 
@@ -102,12 +105,19 @@ class Session:
             if self._is_local:
                 self.turn_to(self._tenant)
 
+    def lift_limits(self) -> None:
+        """Let the transaction, and each of its statements, take as long as they do; together with what follows, as `begin`."""
+        self._wire.silence_s = None
+        self.send("set_no_limits")
+
     def turn_to(self, tenant: UUID) -> None:
         """Be about this tenant's rows until the transaction ends."""
         self.run(tenant_everywhere(tenant), None)
 
     def commit(self) -> None:
-        """Commit; durable when it returns."""
+        """Commit; durable when it returns. Apart from what it commits it is not without limit, however long that took."""
+        if self._asked is None:
+            self._wire.silence_s = SILENCE_S  # a standby that it waits for may be away for good
         self.run("COMMIT")
 
     def rollback(self) -> None:
@@ -227,6 +237,7 @@ class Database:
             psycopg.Error: of the block, and of a connection that is broken.
         """
         link = self._pool.take(brief=brief)
+        link.wire.silence_s = SILENCE_S
         session = Session(link.wire, tenant, is_local=self._is_local)
         try:
             if not self._is_local and link.tenant != tenant:
@@ -248,6 +259,7 @@ class Database:
         if self._is_local:
             return None
         link = self._pool.take(brief=True)
+        link.wire.silence_s = max(CONNECT_S, self._timeout_s)
         try:
             return link.wire.glance(key, values) if link.tenant == tenant else None
         finally:
@@ -307,15 +319,22 @@ def acquire(
 
     Connects where it is the first, which says how. The arguments are those of `Database`.
     """
+    place = (address, timeout_s, beside)
     with _sharing:
-        place = (address, timeout_s, beside)
         known = _shared.get(place)
-        if known is None:
-            database = Database(address, timeout_s=timeout_s, beside=beside, distributed=distributed)
-            database.open()
-            known = _Shared(database, 0)
-        _shared[place] = known._replace(users=known.users + 1)
-        return known.database
+        if known is not None:
+            return _used(place, known)
+    # Whoever shares another pool does not wait until this address answers.
+    database = Database(address, timeout_s=timeout_s, beside=beside, distributed=distributed)
+    database.open()
+    with _sharing:
+        return _used(place, _shared.get(place) or _Shared(database, 0))
+
+
+def _used(place: tuple[str, float, bool], known: _Shared) -> Database:
+    """Return what is shared, by one more. One of two that were opened at once is used by nobody: it has no connection."""
+    _shared[place] = known._replace(users=known.users + 1)
+    return known.database
 
 
 def release(database: Database) -> None:
@@ -361,6 +380,7 @@ def _conninfo(address: str) -> str:
         "keepalives_idle": "30",
         "keepalives_interval": "10",
         "keepalives_count": "3",
+        "tcp_user_timeout": "60000",
     }
     missing = {name: value for name, value in usual.items() if name not in told}
     return make_conninfo(address, **missing)

@@ -73,7 +73,7 @@ def drop(
     digests = [tenant_id(name), *(tenant_id(name, part) for part in beside)]
     with database.session(digests[0]) as session:
         session.begin()
-        session.send("set_no_limits")
+        session.lift_limits()
         parts = _lock(session, digests, only)
         if not parts:
             return Dropped(False, 0, 0, pending=False)

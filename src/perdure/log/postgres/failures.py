@@ -14,6 +14,11 @@ from perdure.log.protocol import ADVICE
 
 DriverError = psycopg.Error
 
+
+class Silence(psycopg.OperationalError):
+    """The server said nothing for too long: it hangs, or the network between drops what is sent."""
+
+
 _BUSY = (
     states.LockNotAvailable,
     states.DeadlockDetected,
@@ -143,6 +148,10 @@ def translated(error: psycopg.Error) -> PerdureError:
         return Busy(f"the database is busy ({state}): nothing was changed; try again")
     if isinstance(error, _DAMAGED):
         return Corrupt(f"the database reports damage ({state}): {ADVICE}")
+    if isinstance(error, Silence):
+        return Unavailable(
+            f"{error}: it hangs, or the way to it is broken; check both. The call may be repeated"
+        )
     why = next(told for kinds, told in _UNUSABLE if isinstance(error, kinds))
     return Unavailable(f"the database could not be used ({state}): {why}")
 

@@ -154,6 +154,9 @@ class Pool:
         with self._lock:
             while self._idle and link.idle_from - self._idle[0].idle_from > IDLE_MAX_S:
                 old.append(self._idle.pop(0))
+            if link.wire.fell_silent:  # the others would too, one after the other; a new one tells sooner
+                old += self._idle
+                self._idle = []
             if is_whole and not self._closed:
                 self._idle.append(link)
             else:

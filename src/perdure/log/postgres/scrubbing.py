@@ -98,6 +98,7 @@ def _destroy(access: Access, keystore: Keystore, condemned: Sequence[int]) -> bo
     if not condemned:
         return True
     access.sealer.forget(condemned)
+    access.await_standby("share_condemned", (access.tenant, condemned))
     confirmed = keystore.destroy(access.tenant, condemned)
     if confirmed:
         access.note("absolve", (access.tenant, condemned))
@@ -106,6 +107,7 @@ def _destroy(access: Access, keystore: Keystore, condemned: Sequence[int]) -> bo
 
 def _destroy_below(access: Access, keystore: Keystore, number: int) -> bool:
     access.sealer.forget_below(number)
+    access.await_standby("share_tenant", (access.tenant, access.verifier))
     confirmed = keystore.destroy_below(access.tenant, number)
     if confirmed:
         access.note("note_destroyed", (number, access.tenant, number))

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import select
 from collections.abc import Generator, Sequence
+from contextlib import suppress
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import psycopg
 from psycopg.adapt import PyFormat, Transformer
@@ -18,7 +19,10 @@ from psycopg.pq import ConnStatus, ExecStatus, Format
 from psycopg.pq.abc import PGconn, PGresult
 
 from perdure.base.forking import OwnProcess
+from perdure.base.text import counted
+from perdure.log.postgres.failures import Silence
 
+T = TypeVar("T")
 Row = tuple[Any, ...]
 Params = Sequence[object]
 
@@ -49,7 +53,9 @@ class Reply:
 Asked = tuple[str, Params | None, Reply]  # without parameters, None, it is run once and not kept prepared
 Key = tuple[str, tuple[int, ...]]  # a statement, and the types of its parameters
 _BINARY = (Format.BINARY,) * 8
-_FLUSH_MS = 1  # a statement this short is sent at once, but for a connection that is full
+_READABLE, _WRITABLE = 1, 2  # as the driver's generators ask for, and are told
+_CANCEL_S = 1.0  # to have the server stop what nobody waits for any more
+_SYNC_WAIT = "SyncRepWaitForLSN"  # where the server warns that a commit did not wait for its standby; in every language
 
 
 class _Bound(NamedTuple):
@@ -68,6 +74,11 @@ class Wire:
     def __init__(self, connection: psycopg.Connection[Row]) -> None:
         """The connection is of no transaction, and its adapters are set."""
         self.connection, self.process = connection, OwnProcess()
+        self.silence_s: float | None = (
+            None  # after which the server is held to be away; None: however long it takes
+        )
+        self.fell_silent = self._is_unconfirmed = False
+        connection.add_notice_handler(self._hear)
         self._transformer = Transformer.from_context(connection)
         self._names: dict[Key, bytes] = {}
         self._polled = _polled(connection)
@@ -83,10 +94,11 @@ class Wire:
         if known is not None:
             [one] = told
             pgconn.send_query_prepared(known, one.values, one.formats, Format.BINARY)
-            results = self.connection.wait(execute(pgconn))
+            results = self._waited(execute(pgconn))
+            self._check_confirmed()
             self._take(_first(results), one.reply)
             return
-        self.connection.wait(self._asked(told))
+        self._waited(self._asked(told))
 
     def asking(self, asked: Sequence[Asked]) -> Generator[Any, Any, None]:
         """Do as `ask`, where the caller waits: it yields what for, as the driver's own generators do, and is sent what came."""
@@ -119,6 +131,7 @@ class Wire:
         finally:
             if pgconn.status == ConnStatus.OK:
                 pgconn.exit_pipeline_mode()
+        self._check_confirmed()
         for (key, reply), result in zip(taking, results, strict=False):
             self._take(result, reply)
             if reply is None and key is not None:
@@ -142,12 +155,12 @@ class Wire:
         if name is None or self._polled is None:
             return None
         self.process.check()
-        pgconn, poll = self.connection.pgconn, self._polled.poll
+        pgconn = self.connection.pgconn
         pgconn.send_query_prepared(name, values, _BINARY[: len(values)], Format.BINARY)
         while pgconn.flush():
-            poll(_FLUSH_MS)
+            self._await(_WRITABLE)
         while True:
-            poll()
+            self._await(_READABLE)
             pgconn.consume_input()
             if not pgconn.is_busy():
                 break
@@ -193,6 +206,58 @@ class Wire:
         if not self.process.is_parent:
             self.connection.close()  # tells the server so, over a socket that both processes have
 
+    def _waited(self, work: Generator[int, int, T]) -> T:
+        """Return what the driver's generator does, having waited for what it asks."""
+        try:
+            wanted = next(work)
+            while True:
+                wanted = work.send(self._await(wanted))
+        except StopIteration as ended:
+            done: T = ended.value
+            return done
+
+    def _await(self, wanted: int) -> int:
+        """Return which of what is wanted has come, at least one.
+
+        Raises Silence, and ends the connection, where nothing comes in time: what became of the statement is not known.
+        """
+        try:
+            ready = self._ready(wanted)
+        except KeyboardInterrupt:
+            with suppress(psycopg.Error):
+                self.connection.cancel_safe(timeout=_CANCEL_S)
+            self.close()
+            raise
+        if ready:
+            return ready
+        self.fell_silent = True
+        self.close()
+        assert self.silence_s is not None
+        raise Silence(f"the database said nothing for {counted(self.silence_s, 'second')}")
+
+    def _ready(self, wanted: int) -> int:
+        if self._polled is None:
+            return _selected(self.connection.fileno(), wanted, self.silence_s)
+        if wanted != _READABLE:
+            self._polled.modify(self.connection.fileno(), _events(wanted))
+        try:
+            found = self._polled.poll(None if self.silence_s is None else self.silence_s * 1000)
+        finally:
+            if wanted != _READABLE:
+                self._polled.modify(self.connection.fileno(), select.POLLIN)
+        # An error, or the end of the connection, is for the driver to find as it reads or writes.
+        return _told(found[0][1], wanted) if found else 0
+
+    def _hear(self, notice: psycopg.errors.Diagnostic) -> None:
+        if notice.source_function == _SYNC_WAIT:
+            self._is_unconfirmed = True
+
+    def _check_confirmed(self) -> None:
+        """Raise OperationalError, and end the connection, where a commit was answered that its standby has not confirmed."""
+        if self._is_unconfirmed:
+            self.close()
+            raise psycopg.OperationalError("the commit no longer waited for its standby")
+
     def _check(self) -> None:
         self.process.check()
         if self.connection.closed:
@@ -214,6 +279,23 @@ class Wire:
                 reply.fill([])
         else:
             raise _error(self.connection, result)
+
+
+def _events(wanted: int) -> int:
+    return (select.POLLIN if wanted & _READABLE else 0) | (select.POLLOUT if wanted & _WRITABLE else 0)
+
+
+def _told(event: int, wanted: int) -> int:
+    found = (_READABLE if event & select.POLLIN else 0) | (_WRITABLE if event & select.POLLOUT else 0)
+    return found or wanted
+
+
+def _selected(socket: int, wanted: int, limit_s: float | None) -> int:
+    """Return which of what is wanted has come, 0 for none; where there is no `poll`."""
+    reads, writes, _ = select.select(
+        [socket] if wanted & _READABLE else [], [socket] if wanted & _WRITABLE else [], [], limit_s
+    )
+    return (_READABLE if reads else 0) | (_WRITABLE if writes else 0)
 
 
 def _error(connection: psycopg.Connection[Row], result: PGresult) -> psycopg.Error:

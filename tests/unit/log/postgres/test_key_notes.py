@@ -17,6 +17,7 @@ import pytest
 
 from perdure.errors import Busy, Conflict, Corrupt, NotFound, PerdureError, StorageFull, Unavailable
 from perdure.log.postgres import FileKeystore, PostgresLog
+from perdure.log.postgres.access import Access
 from perdure.log.postgres.connections import Session
 from perdure.log.postgres.noting import Claim
 from perdure.log.postgres.sealing import RECORDS_MAX, Sealer
@@ -536,22 +537,25 @@ def test_who_keeps_all_writers_out_goes_on_doing_so_while_keys_are_noted(site):
     check_all_is_gone(site, log)
 
 
-def test_what_was_committed_is_told_though_another_process_has_the_turn_of_the_store_since(site):
+def test_what_was_committed_is_told_though_another_process_has_the_turn_of_the_store_since(site, monkeypatch):
     log, other = site.open(timeout_s=0.3), site.open()
     space = filled(log, 3)
-    waits, done = threading.Event(), threading.Event()
+    taken, done = threading.Event(), threading.Event()
+    lock_again = Access._lock_again
 
     def take() -> None:
-        waits.set()
         with other.writer():
+            taken.set()
             assert done.wait(20)
+
+    def late(self, whole):  # between a commit and this, whoever waits may be faster
+        assert taken.wait(20)
+        lock_again(self, whole)
 
     taking = threading.Thread(target=take)
     with log.writer():
         taking.start()
-        assert waits.wait(20)
-        while not site.execute("SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'"):
-            continue
+        monkeypatch.setattr(Access, "_lock_again", late)
         assert log.append(space, log.head(space), Batch([b"mine"])).seq == 4
         with pytest.raises((Busy, Unavailable)):
             log.append(space, log.head(space), Batch([b"more"]))

@@ -126,6 +126,80 @@ def test_a_primary_that_is_killed_loses_no_acknowledged_write_and_the_stores_go_
         )
 
 
+def waiting_for_standby(pair: Pair, *, but: set[int] = frozenset()) -> set[int]:
+    """Return the sessions whose commits wait for the standby, once there is another than these."""
+    deadline = time.monotonic() + WAIT_S
+    while True:
+        rows = pair.primary.execute("SELECT pid FROM pg_stat_activity WHERE wait_event = 'SyncRep'")
+        found = {pid for (pid,) in rows} - but
+        if found:
+            return found
+        assert time.monotonic() < deadline, "nothing waits for the standby"
+        time.sleep(0.01)
+
+
+ENDED = pytest.mark.parametrize("ended", ["pg_cancel_backend", "pg_terminate_backend"])
+
+
+@ENDED
+def test_a_write_that_no_longer_waits_for_the_standby_is_acknowledged_when_it_is_there_and_not_before(
+    pair, tmp_path, ended
+):
+    with Store.open(pair.address(), keystore=tmp_path / "keys", audit="off") as store:
+        memory = store.memory()
+        memory.remember("the first", id="first")
+        pair.standby.kill()
+        told: list[object] = []
+        telling = threading.Thread(target=lambda: told.append(memory.remember("the second", id="second")))
+        telling.start()
+        waiting = waiting_for_standby(pair)
+        pair.primary.execute(f"SELECT {ended}(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'")
+        waiting_for_standby(pair, but=waiting)  # finding out what became of it has that to wait for as well
+        assert told == []
+        pair.standby.start()
+        telling.join(WAIT_S)
+        assert len(told) == 1
+        pair.primary.kill()
+        pair.standby.execute("SELECT pg_promote()")
+        assert memory.get("second").text == "the second"
+
+
+def test_no_key_is_destroyed_of_what_only_the_primary_knows_to_be_erased(pair, tmp_path):
+    how = {"keystore": tmp_path / "keys", "audit": "off"}
+    with (
+        Store.open(pair.address(), **how) as store,
+        Store.open(pair.address(), timeout_s=29.5, **how) as other,
+    ):
+        memory = store.memory()
+        memory.remember("what is kept", id="kept")
+        memory.remember("what goes", id="goes")
+        other.memory().get("kept")
+        pair.standby.kill()
+
+        def forget() -> None:
+            with suppress(Busy, Unavailable):
+                memory.forget(ids=["goes"])
+
+        forgetting = threading.Thread(target=forget)
+        forgetting.start()
+        waiting = waiting_for_standby(pair)
+        pair.primary.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
+        )
+        waiting |= waiting_for_standby(pair, but=waiting)
+        scrubbing = threading.Thread(target=other.log.scrub)  # which can see what was erased
+        scrubbing.start()
+        waiting_for_standby(pair, but=waiting)
+        pair.primary.kill()
+        pair.standby.start()
+        pair.standby.execute("SELECT pg_promote()")
+        forgetting.join(WAIT_S)
+        scrubbing.join(WAIT_S)
+    with Store.open(pair.address(), **how) as store:
+        assert store.memory().get("kept").text == "what is kept"
+        assert store.verify().ok
+
+
 def test_a_standby_answers_what_is_read_and_refuses_what_is_written(pair, tmp_path):
     how = {"keystore": tmp_path / "keys"}
     standbys = pair.standby.address(pair.database, ROLE)

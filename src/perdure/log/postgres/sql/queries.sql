@@ -229,6 +229,10 @@ SELECT (SELECT max(newest_key) FROM perdure.space WHERE tenant = %s), (SELECT ma
     (SELECT max(key) FROM perdure.key_note WHERE tenant = %s),
     (SELECT CASE WHEN epoch > 0 THEN keys_from ELSE 0 END FROM perdure.tenant WHERE tenant = %s)
 
+-- name: share_condemned
+-- Who lets go of them waits, who makes others does not.
+SELECT key FROM perdure.key_note WHERE tenant = %s AND key = ANY(%s) FOR KEY SHARE
+
 -- name: absolve
 DELETE FROM perdure.key_note WHERE tenant = %s AND key = ANY(%s)
 
