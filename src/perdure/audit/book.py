@@ -126,14 +126,18 @@ class Book:
         if state.number is None:
             first = make_body(1, b"", (), START, Position(position.epoch, (), True, None))
             number = self.log.create_space(self._name, encode(self._secret, first))
-            state = self._load(number, self.log.head(number))
-            if state.head.seq != 1:
-                raise Conflict("another process wrote to the audit first", kind="head")
+            head = self.log.head(number)
+            if head.seq != 1:
+                raise Conflict("another process wrote to the audit first, or trimmed it", kind="head")
+            state = self._load(number, head)
         position = self._position(state, position)
         bodies = _bodies(state, runs, position)
         assert state.number is not None
         records = [encode(self._secret, body) for body in bodies]
-        head = self.log.append(state.number, state.head, Batch(records))
+        try:
+            head = self.log.append(state.number, state.head, Batch(records))
+        except NotFound as gone:
+            raise Conflict("another process trimmed the audit meanwhile", kind="head") from gone
         last = bodies[-1]
         marks = {} if position.is_whole else dict(state.marks)
         marks.update((mark.number, mark) for mark in position.marks)

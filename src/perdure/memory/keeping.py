@@ -8,7 +8,7 @@ from typing import Any
 from perdure.base.acting import current_actor
 from perdure.base.haste import seen_once
 from perdure.base.ids import keyed_hash
-from perdure.errors import Busy, Conflict, Corrupt, InvalidRequest, Moved, Unavailable
+from perdure.errors import Busy, Conflict, Corrupt, InvalidRequest, Moved, NotFound, Unavailable
 from perdure.log.looks import head_of, number_of
 from perdure.log.protocol import ADVICE, EMPTY, Batch, Head, Log
 from perdure.log.records import ConfigRecord, RemovalRecord, SpaceRecord, decode, encode
@@ -86,7 +86,7 @@ class KeptConfig:
             try:
                 with self._log.writer():
                     self._put(data, now)
-            except (Conflict, Moved):  # of a log whose turn does not reach other processes
+            except (Conflict, Moved, NotFound):  # of a log whose turn does not reach other processes
                 continue
             self._log.scrub()  # of what was replaced; what cannot be done now, the next operation does
             return

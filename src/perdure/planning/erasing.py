@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple, Protocol
 
 from perdure.base.acting import current_actor
-from perdure.errors import Busy, Conflict
+from perdure.errors import Busy, Conflict, NotFound
 from perdure.log.protocol import Batch, Head, Log
 from perdure.log.records import (
     ByRecord,
@@ -133,9 +133,8 @@ def erase_spaces(log: Log, principal: str, scope: str | None, now: int, beside: 
             with log.writer():
                 for space in matching(log, principal, scope):
                     turns[space.namespace] = _erase_space(log, space, removed, now, beside)
-        except (
-            Conflict
-        ):  # of a log whose turn does not reach other processes, or of what was quoted meanwhile
+        except (Conflict, NotFound):
+            # Of a log whose turn does not reach other processes, or of what was quoted meanwhile.
             continue
         return ErasedSpaces(removed, _sorted(turns), turns)
     raise Busy(f"other writers were faster {ATTEMPTS} times in a row; retry")

@@ -22,18 +22,12 @@ from perdure.base.clock import Clock, checked_now
 from perdure.base.forking import OwnProcess
 from perdure.base.haste import refuse_to_wait, seen_once
 from perdure.base.ids import keyed_hash
-from perdure.errors import Busy, Conflict, Corrupt, InvalidRequest, Moved, Unavailable
+from perdure.errors import Busy, Conflict, Corrupt, InvalidRequest, Moved, NotFound, Unavailable
 from perdure.lexical.profile import Profile
 from perdure.log.digests import checksums
 from perdure.log.looks import head_of
 from perdure.log.protocol import ADVICE, EMPTY, Batch, Head, Log
-from perdure.log.records import (
-    ByRecord,
-    FactRecord,
-    RemovalRecord,
-    SpaceRecord,
-    encode,
-)
+from perdure.log.records import ByRecord, FactRecord, RemovalRecord, SpaceRecord, encode
 from perdure.model.namespace import Namespace
 from perdure.space import snapshot
 from perdure.space.apply import apply_all
@@ -375,6 +369,8 @@ class Space:
                 if whole.planned:
                     self._append((state, reader), expected, whole)
                 return later
+            except NotFound:
+                pass  # purged, or erased whole, meanwhile: plan again on what is there now
             except Conflict as conflict:
                 # A log whose writer turn does not reach other processes: plan again on what they wrote.
                 if conflict.kind != "head":

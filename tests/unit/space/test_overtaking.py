@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from typing import Any
 
 import pytest
@@ -108,3 +108,34 @@ def test_a_purge_at_any_moment_mixes_no_spaces_and_is_no_damage(name, work):
 @pytest.mark.parametrize("name", ["a", "b"])
 def test_nor_does_it_where_a_reader_of_the_same_process_is_faster(name, work):
     overtaken(name, work, reads=True)
+
+
+def erased_by_another(log: OvertakenLog, name: str) -> None:
+    with suppress(Busy), opened(log) as other:
+        other.erase(name)
+
+
+@pytest.mark.parametrize("is_new", [True, False], ids=["new", "there"])
+@pytest.mark.parametrize("overtake", [purged_meanwhile, erased_by_another])
+def test_a_write_that_is_overtaken_by_a_purge_before_its_append_is_planned_again(
+    is_new: bool, overtake: Callable[[OvertakenLog, str], None]
+) -> None:
+    log = OvertakenLog()
+    # As that of another server, which reaches no process but its own.
+    log.writer = lambda *_, **__: nullcontext()  # type: ignore[attr-defined]
+    with opened(log) as store:
+        store.memory("z").remember("tea")
+        if not is_new:
+            store.memory("a").remember("tea")
+        append, left = log._log.append, [1]
+
+        def overtaken(*told: Any) -> Any:
+            if left:
+                left.pop()
+                overtake(log, "a")
+            return append(*told)
+
+        log._log.append = overtaken  # type: ignore[method-assign]
+        assert store.memory("a").remember("milk").outcome == "created"
+        assert not left
+        assert "milk" in texts(store.memory("a").list().items)
