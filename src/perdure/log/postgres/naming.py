@@ -13,11 +13,13 @@ from hmac import compare_digest
 from typing import NamedTuple
 from uuid import UUID
 
+import psycopg
+
 from perdure.base.ids import random_secret
 from perdure.errors import Busy, InvalidRequest, PerdureError, Unavailable, WrongKey
 from perdure.log.postgres.access import Access
 from perdure.log.postgres.connections import Database, Session
-from perdure.log.postgres.failures import translating
+from perdure.log.postgres.failures import is_broken, translating
 from perdure.log.postgres.keystore import Keystore, missing
 from perdure.log.postgres.presence import find_identity, find_row
 from perdure.log.postgres.tenants import BURIED, tenant_id, verifier_of
@@ -120,27 +122,30 @@ def _open(database: Database, wanted: _Wanted, find: Callable[[], UUID | None], 
 def _make(wanted: _Wanted, begun: Begun) -> None:
     """Make it, unless others do so at the same time, or the tenant that it is beside was deleted.
 
-    The secret is kept first, so that one that is there always has its own. Where the process dies in between, or the
-    connection breaks, a secret that belongs to nobody stays in the keystore.
+    The name is taken first, so that whoever is refused, or slower than others, makes no secret; then the secret is kept, so
+    that a tenant that is there always has its own. Where the process dies in between, or the connection breaks, a secret
+    that belongs to nobody stays in the keystore.
     """
-    own, keystore = UUID(bytes=random_secret(IDENTITY_BYTES)), wanted.keystore
-    secret = _new_secret(wanted, own)
+    own = UUID(bytes=random_secret(IDENTITY_BYTES))
     with translating(), begun() as session:
-        is_made = session is not None and _add(session, wanted, own, secret)
-    if not is_made and keystore is not None:
-        with suppress(PerdureError):
-            keystore.drop_tenant(own)
+        if session is None or session.row("name_tenant", (wanted.digest, own)) is None:
+            return
+        secret = _new_secret(wanted, own)
+        try:
+            _add(session, wanted, own, secret)
+        except psycopg.Error as error:
+            if wanted.keystore is not None and not is_broken(error):  # else it may have been committed
+                with suppress(PerdureError):
+                    wanted.keystore.drop_tenant(own)
+            raise
 
 
-def _add(session: Session, wanted: _Wanted, own: UUID, secret: bytes) -> bool:
-    """Add the rows within a transaction that is about the name, and commit; False where others were faster."""
-    if session.row("name_tenant", (wanted.digest, own)) is None:
-        return False
+def _add(session: Session, wanted: _Wanted, own: UUID, secret: bytes) -> None:
+    """Add the row of a tenant within the transaction that has named it, and commit."""
     with session.together():
         session.turn_to(own)
         session.send("add_tenant", (own, wanted.name, verifier_of(secret), wanted.keystore is not None))
         session.commit()
-    return True
 
 
 def _new_secret(wanted: _Wanted, own: UUID) -> bytes:

@@ -456,6 +456,26 @@ class Dying(FileKeystore):
         raise Died
 
 
+REFUSED = {
+    "naming": "REVOKE INSERT ON perdure.naming FROM {role}",
+    "tenant": "REVOKE INSERT ON perdure.tenant FROM {role}",
+    "database": "ALTER DATABASE {database} SET default_transaction_read_only = on",
+}
+
+
+@pytest.mark.parametrize("refused", REFUSED)
+def test_an_opening_that_is_refused_leaves_no_secret_of_a_tenant_that_was_never_made(
+    address, database, keys, refused
+):
+    open_log(address, keys).close()
+    secrets = set(bytes_of(keys).values())
+    shared_server().execute(REFUSED[refused].format(role=ROLE, database=database), database)
+    for name in ("ben", "eve"):
+        with pytest.raises(Unavailable):
+            PostgresLog.open(f"{address}&keepalives_count=4", tenant=name, keystore=FileKeystore(keys))
+    assert set(bytes_of(keys).values()) - {b""} == secrets - {b""}
+
+
 def test_a_maker_that_died_leaves_at_most_a_secret_that_is_nobodys(address, database, keys):
     with pytest.raises(Died):
         PostgresLog.open(address, tenant="ada", keystore=Dying(keys))
