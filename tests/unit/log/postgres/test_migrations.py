@@ -13,6 +13,7 @@ import pytest
 import perdure
 from perdure import Store
 from perdure.errors import Unavailable
+from perdure.log.postgres import migrating
 from perdure.log.postgres.failures import translated
 from perdure.log.postgres.migrating import TABLES, distribute, grant, migrate, newest, present_tables
 from perdure.log.postgres.queries import migrations
@@ -183,6 +184,23 @@ def test_a_role_that_was_granted_what_a_store_needs_has_it_after_a_migration(ser
     server.execute(told, first)
     with connect(server, first, "first_owner") as connection:
         assert migrate(connection) == (1, newest())
+    with Store.open(server.address(first, ROLE), keystore=tmp_path / "keys") as store:
+        store.memory().remember("tea")
+        assert store.stats().facts == 1
+
+
+def test_a_migration_that_died_before_it_granted_anew_is_made_up_for_by_the_next(
+    server, first, tmp_path, monkeypatch
+):
+    fresh_database()  # so that the role is there
+    server.execute(f"GRANT USAGE ON SCHEMA perdure TO {ROLE}", first)
+    server.execute(f"GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA perdure TO {ROLE}", first)
+    with connect(server, first, "first_owner") as connection:
+        with monkeypatch.context() as dying:
+            dying.setattr(migrating, "grant", lambda *_: sys.exit())
+            with pytest.raises(SystemExit):
+                migrate(connection)
+        assert migrate(connection) == (newest(), newest())
     with Store.open(server.address(first, ROLE), keystore=tmp_path / "keys") as store:
         store.memory().remember("tea")
         assert store.stats().facts == 1
