@@ -8,6 +8,7 @@ import sys
 import tomllib
 from pathlib import Path
 
+import mcp.client.stdio  # before a test puts another stream in the place of standard error, which it keeps  # noqa: F401
 import pytest
 
 from markdown_page import blocks, run_page

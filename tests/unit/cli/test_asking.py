@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 
+from perdure import SystemClock
 from unit.cli.command_line import remember, texts
 
 QUESTION = "where does Alice live"
@@ -188,7 +191,9 @@ def test_no_match_is_an_empty_answer_and_no_failure(run):
     assert (outcome.code, outcome.out.strip()) == (0, "Nothing matches.")
 
 
-def test_a_listing_goes_on_with_its_cursor(run):
+def test_a_listing_goes_on_with_its_cursor(run, monkeypatch):
+    moments = itertools.count(SystemClock().now())  # each a millisecond later than the one before
+    monkeypatch.setattr(SystemClock, "now", lambda self: next(moments))
     for number in range(5):
         remember(run, f"fact {number}", "--id", f"f{number}")
     page = run("list", "--limit", "3", "--order", "-ingest", "--json").json
