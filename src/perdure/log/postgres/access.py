@@ -276,14 +276,18 @@ class Access:
         self.await_standby("lock_head", (self.tenant, locked.space))
 
     def lock_all(self, session: Session, wait_s: float | None = None) -> None:
-        """Begin a transaction that keeps all writers out."""
+        """Begin a transaction that keeps all writers out. Raises the driver's error where that takes longer than `wait_s`."""
         with session.together():
             session.begin()
             session.lift_limits()
-            session.wait_at_most(self.timeout_s if wait_s is None else wait_s)
+            whole_s = self.timeout_s if wait_s is None else wait_s
+            session.wait_at_most(whole_s)
+            # Of the statement as a whole: it waits for one writer after the other, and a limit of locks is of each wait.
+            session.send("set_statement_wait", (str(max(1, int(whole_s * 1000))),))
             if wait_s is not None:
                 session.send("set_lock_wait", (str(max(1, int(wait_s * 1000))),))
             locked = session.send("lock_tenant", (self.tenant,))
+            session.send("set_statement_wait", ("0",))
             own = session.send("own_tenant", (self.tenant, self.verifier))
         if locked.fetchone() is None or own.fetchone() is None:
             raise self.missing()

@@ -11,6 +11,9 @@ SET LOCAL app.tenant =
 -- name: set_lock_wait
 SELECT set_config('lock_timeout', %s::text, true)
 
+-- name: set_statement_wait
+SELECT set_config('statement_timeout', %s::text, true)
+
 -- name: set_no_limits
 -- For a transaction that lasts: that holds all writers off, or writes everything anew.
 SELECT set_config('statement_timeout', '0', true), set_config('idle_in_transaction_session_timeout', '0', true)
