@@ -38,7 +38,7 @@ STATEMENT_S = 60  # no statement of the log's takes as long, but those that say 
 IDLE_S = 60  # a process that hangs with a lock gives it back
 SILENCE_S = (
     STATEMENT_S + 5
-)  # of a server that would have ended any statement by then, so that it hangs or is cut off
+)  # whoever says nothing for as long has ended no statement, so he hangs or is cut off
 SERVER_VERSION_MIN = 150_000
 
 
@@ -107,8 +107,12 @@ class Session:
 
     def lift_limits(self) -> None:
         """Let the transaction, and each of its statements, take as long as they do; together with what follows, as `begin`."""
-        self._wire.silence_s = None
+        self.wait_at_most(None)
         self.send("set_no_limits")
+
+    def wait_at_most(self, wait_s: float | None) -> None:
+        """Expect an answer though it waits for others for as long; None: however long it takes."""
+        self._wire.silence_s = None if wait_s is None else SILENCE_S + wait_s
 
     def turn_to(self, tenant: UUID) -> None:
         """Be about this tenant's rows until the transaction ends."""
@@ -117,7 +121,7 @@ class Session:
     def commit(self) -> None:
         """Commit; durable when it returns. Apart from what it commits it is not without limit, however long that took."""
         if self._asked is None:
-            self._wire.silence_s = SILENCE_S  # a standby that it waits for may be away for good
+            self.wait_at_most(0)  # a standby that it waits for may be away for good
         self.run("COMMIT")
 
     def rollback(self) -> None:
@@ -225,11 +229,12 @@ class Database:
             connection.execute("SET citus.propagate_set_commands = 'local'")
 
     @contextmanager
-    def session(self, tenant: UUID, *, brief: bool = False) -> Iterator[Session]:
+    def session(self, tenant: UUID, *, brief: bool = False, soon: bool = False) -> Iterator[Session]:
         """Lend a connection that is about this tenant's rows; undo what was not committed when it comes back.
 
         Args:
             brief: it locks nothing that others wait for, and the thread waits for nothing but its answers while it has it.
+            soon: what is asked takes no time, and whoever asks has little: an answer comes within CONNECT_S, or Silence.
 
         Raises:
             Busy: all connections were in use past the time-out.
@@ -237,7 +242,7 @@ class Database:
             psycopg.Error: of the block, and of a connection that is broken.
         """
         link = self._pool.take(brief=brief)
-        link.wire.silence_s = SILENCE_S
+        link.wire.silence_s = CONNECT_S if soon else SILENCE_S
         session = Session(link.wire, tenant, is_local=self._is_local)
         try:
             if not self._is_local and link.tenant != tenant:

@@ -191,22 +191,24 @@ class Pool:
 
     def _reach(self) -> Connection:
         while True:
+            began = time.monotonic()
             try:
                 connection = self._connect()
             except psycopg.Error as error:
-                if lasts(error) or not self._is_to_wait():
+                if lasts(error) or not self._is_to_wait(began):
                     raise unmet(error) from error
             else:
                 self._outage = None
                 return connection
             time.sleep(PAUSE_S)
 
-    def _is_to_wait(self) -> bool:
-        """Note that the database is away; whether it is so for a short time only."""
+    def _is_to_wait(self, began: float) -> bool:
+        """Note that the database is away, as a look that began then found; whether it is so for a short time only."""
         now = time.monotonic()
         with self._lock:
             outage = self._outage
-            if outage is None or now - outage.last > self._wait_s:
-                outage = self._outage = _Outage(now, now)
+            # By its beginning: where nothing answers, a look takes as long as there is patience in all.
+            if outage is None or began - outage.last > self._wait_s:
+                outage = self._outage = _Outage(began, now)
             outage.last = now
             return now + PAUSE_S - outage.began < self._wait_s

@@ -239,4 +239,4 @@ def _replace(access: Access, session: Session, made: _Made, fresh: Fresh) -> Non
         session.send("tenant_drops_cache_parts", (tenant,))
         insert(session, "condemn_all", "doomed_row", [(tenant, key) for key in fresh.left], "is_doomed")
         session.send("note_purge", (epoch, len(made.heads), made.keys_from, tenant))
-        session.commit()
+    session.commit()

@@ -82,7 +82,8 @@ def _scrub(access: Access) -> bool:
 
 
 def pending(access: Access) -> bool:
-    """Whether `scrub` has something to do; only looks."""
+    """Whether `scrub` has something to do; only looks. What says nothing is found out soon."""
+    access.check_speaks()
     stained, keys_from, destroyed_below = _state(access)
     condemned, has_notes = _condemned(access)
     if stained or destroyed_below < keys_from or condemned or (has_notes and _has_unclaimed(access)):

@@ -9,8 +9,9 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from perdure import Busy, ManualClock, NewFact, Store
+from perdure import Busy, ManualClock, NewFact, Store, Unavailable
 from perdure.log.postgres import connections
+from perdure.log.postgres import pool as pools
 from perdure.log.postgres.pool import Pool
 from postgres_server import fresh_address, fresh_database, shared_server
 from unit.space.logs import in_a_thread, together
@@ -107,3 +108,26 @@ def test_however_many_threads_erase_purge_and_delete_at_once_none_waits_in_a_cir
             assert left == {str(n) for n in range(THREADS)} - erased
             assert store.verify().ok
         store.close()
+
+
+def test_a_database_that_says_nothing_is_given_up_though_each_look_takes_all_the_patience(monkeypatch):
+    now, looks = [100.0], [0]
+
+    class Clock:
+        monotonic = staticmethod(lambda: now[0])
+
+        @staticmethod
+        def sleep(seconds: float) -> None:
+            now[0] += seconds
+
+    def connect() -> psycopg.Connection[tuple[object, ...]]:
+        looks[0] += 1
+        now[0] += 5.0
+        raise psycopg.OperationalError("connection timeout expired")
+
+    monkeypatch.setattr(pools, "time", Clock)
+    pool = Pool(connect, 1, 5.0)
+    for count in (1, 2):
+        with pytest.raises(Unavailable, match="did not answer in time"):
+            pool.take()
+        assert looks[0] == count

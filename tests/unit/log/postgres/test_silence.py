@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import socket
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from perdure import Memory, Store, Unavailable
+from perdure import Memory, PerdureError, Store, Unavailable
 from perdure.log.postgres import connections
+from perdure.log.postgres.connections import Database
 from perdure.log.postgres.wire import Wire
 from postgres_proxy import Proxy
-from postgres_server import ROLE, fresh_database, shared_server
+from postgres_server import ROLE, fresh_address, fresh_database, shared_server
 
 SILENCE_S = 0.5
 
@@ -76,6 +79,43 @@ def test_health_tells_of_a_database_that_says_nothing(store, silence, proxy):
     assert store.health(timeout_s=0).status == "unavailable"
     proxy.speak()
     assert store.health().status == "ok"
+
+
+@pytest.fixture
+def mute() -> Iterator[str]:
+    """The address of what takes connections and says nothing."""
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        listening.listen(50)
+        yield f"postgresql://{ROLE}@127.0.0.1:{listening.getsockname()[1]}/silent"
+
+
+def test_opening_and_closing_waits_for_no_other_address_that_says_nothing(mute, tmp_path, monkeypatch):
+    asked, goes_on, look = threading.Event(), threading.Event(), Database.open
+
+    def opened(self: Database) -> None:
+        if self.address == mute:
+            asked.set()
+            assert goes_on.wait(20)
+        look(self)
+
+    monkeypatch.setattr(Database, "open", opened)
+    monkeypatch.setattr(connections, "CONNECT_S", 1)
+    told: list[PerdureError] = []
+
+    def ask() -> None:
+        with pytest.raises(Unavailable) as caught:
+            Store.open(mute, keystore=tmp_path / "others")
+        told.append(caught.value)
+
+    asking = threading.Thread(target=ask)
+    asking.start()
+    assert asked.wait(20)
+    with Store.open(fresh_address(), keystore=tmp_path / "keys", timeout_s=7.5) as store:
+        assert store.memory().remember("the kettle is blue").created
+    goes_on.set()
+    asking.join(20)
+    assert "could not be reached: it did not answer in time" in told[0].message
 
 
 def test_who_lifts_the_limits_may_take_as_long_as_it_takes(store, memory, monkeypatch):

@@ -14,6 +14,7 @@ from bench.postgres_server import Server
 
 from effort import examples
 from perdure import Busy, Memory, Store, SystemClock, Unavailable
+from perdure.log.postgres import connections
 from postgres_server import ROLE, fresh_database, standby_of
 
 WRITERS = 4
@@ -162,6 +163,55 @@ def test_a_write_that_no_longer_waits_for_the_standby_is_acknowledged_when_it_is
         pair.primary.kill()
         pair.standby.execute("SELECT pg_promote()")
         assert memory.get("second").text == "the second"
+
+
+def test_a_call_that_is_repeated_is_answered_when_what_it_finds_is_on_the_standby_and_not_before(
+    pair, tmp_path
+):
+    how = {"keystore": tmp_path / "keys", "audit": "off"}
+    with (
+        Store.open(pair.address(), **how) as store,
+        Store.open(pair.address(), timeout_s=29.5, **how) as other,
+    ):
+        store.memory().remember("the first", id="first")
+        other.memory().get("first")
+        pair.standby.kill()
+        told: list[object] = []
+
+        def tell(memory: Memory) -> None:
+            with suppress(Unavailable):
+                told.append(memory.remember("the second", id="second").outcome)
+
+        waiting: set[int] = set()
+        threads = [threading.Thread(target=tell, args=(one.memory(),)) for one in (store, other)]
+        for thread in threads:
+            thread.start()
+            waiting |= waiting_for_standby(pair, but=waiting)
+            pair.primary.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
+            )
+            waiting |= waiting_for_standby(pair, but=waiting)
+            pair.primary.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
+            )
+        assert told == []
+        pair.standby.start()
+        for thread in threads:
+            thread.join(WAIT_S)
+        pair.primary.kill()
+        pair.standby.execute("SELECT pg_promote()")
+        assert store.memory().remember("the second", id="second").outcome == "existing"
+
+
+def test_a_write_whose_standby_is_away_for_good_ends_and_says_that_it_may_be_stored(
+    pair, tmp_path, monkeypatch
+):
+    with Store.open(pair.address(), keystore=tmp_path / "keys", audit="off", timeout_s=0.5) as store:
+        store.memory().remember("the first", id="first")
+        pair.standby.kill()
+        monkeypatch.setattr(connections, "SILENCE_S", 1.0)
+        with pytest.raises(Unavailable, match="whether it was stored is unknown"):
+            store.memory().remember("the second", id="second")
 
 
 def test_no_key_is_destroyed_of_what_only_the_primary_knows_to_be_erased(pair, tmp_path):
