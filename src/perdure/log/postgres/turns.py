@@ -2,6 +2,9 @@
 
 The row of a space is locked by whoever writes to it, that of the tenant shared by the same, so that whoever locks that
 one whole keeps all writers out. A row is always locked after the tenant's, so nobody waits in a circle.
+
+New writers could share the tenant's row for ever while somebody waits to lock it whole. So that one first holds it against
+those who pass, which writers do shortly before they share it, in a transaction of its own that holds nothing.
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ import pytest
 
 from perdure.errors import Busy
 from perdure.log.postgres import FileKeystore, PostgresLog
+from perdure.log.protocol import Batch
 from postgres_server import ROLE, fresh_database, shared_server
 
 WAIT_S = 1.0
@@ -44,4 +45,41 @@ def test_a_time_out_is_of_all_writers_together_and_not_of_each(tmp_path, told):
     finally:
         for writer in writers:
             writer.close()
+        log.close()
+
+
+def test_a_writer_that_comes_later_does_not_pass_whoever_waits_to_keep_all_out(tmp_path):
+    server, database = shared_server(), fresh_database()
+    keystore = FileKeystore(tmp_path / "keys")
+    first, keeper, later = (
+        PostgresLog.open(server.address(database, ROLE), tenant="ada", keystore=keystore) for _ in range(3)
+    )
+    spaces = [first.create_space(name * 16, b"first") for name in (b"a", b"b")]
+    order: list[str] = []
+
+    def keep_out() -> None:
+        with keeper.writer():
+            order.append("keeper")
+
+    def write() -> None:
+        later.append(spaces[1], later.head(spaces[1]), Batch([b"more"]))
+        order.append("later")
+
+    def await_waiting(count: int) -> None:
+        told = (
+            f"SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = '{database}'"
+        )
+        while server.execute(told, database) != [(count,)]:
+            assert "later" not in order
+
+    threads = [threading.Thread(target=keep_out), threading.Thread(target=write)]
+    with first.writer(space=spaces[0]):
+        first.head(spaces[0])  # from here on nobody else writes there, and nobody keeps all out
+        for count, thread in enumerate(threads, 1):
+            thread.start()
+            await_waiting(count)
+    for thread in threads:
+        thread.join()
+    assert order == ["keeper", "later"]
+    for log in (first, keeper, later):
         log.close()

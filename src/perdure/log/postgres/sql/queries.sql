@@ -49,6 +49,15 @@ VALUES (%s, %s, %s, %s, 0, 0, 1, 1, false, false) ON CONFLICT (tenant) DO NOTHIN
 -- name: tenant_state
 SELECT epoch, spaces, keys_from, destroyed_below, stained FROM perdure.tenant WHERE tenant = %s
 
+-- name: pass_tenant
+-- In a transaction of its own before that of a write: waits for whoever waits to keep all writers out, who else would wait
+-- for ever new ones.
+SELECT tenant FROM perdure.tenant WHERE tenant = %s FOR SHARE
+
+-- name: hold_tenant
+-- Writers that are at work go on, and nobody passes.
+SELECT tenant FROM perdure.tenant WHERE tenant = %s FOR NO KEY UPDATE
+
 -- name: share_tenant
 -- Lets other writers go on, and waits for whoever keeps them all out; nothing where it was deleted and made again.
 SELECT epoch, keys_from FROM perdure.tenant WHERE tenant = %s AND verifier = %s AND NOT buried FOR KEY SHARE
