@@ -12,6 +12,8 @@ ALMOST = [
     "postgresql+psycopg://ann:s3cret@db/x",
     "postgresql:/ann:s3cret@db/x",
     "https://db/s3cret",
+    " postgresql://ann:s3cret@db/x",
+    "host=db user=ann password=s3cret dbname=x",
 ]
 
 

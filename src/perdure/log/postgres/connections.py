@@ -40,6 +40,7 @@ SILENCE_S = (
     STATEMENT_S + 5
 )  # whoever says nothing for as long has ended no statement, so he hangs or is cut off
 SERVER_VERSION_MIN = 150_000
+SSL_MODES = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full")
 
 
 class Session:
@@ -368,7 +369,7 @@ def read_address(address: str, field: str = "path") -> tuple[str, dict[str, Any]
     scheme, sign, rest = address.partition("://")
     small = f"{scheme.lower()}{sign}{rest}"
     try:
-        return small, conninfo_to_dict(small)
+        read = conninfo_to_dict(small)
     except psycopg.Error as error:
         # Not told as its cause: the driver repeats what it could not read, and that may be a password.
         unknown = _UNKNOWN.search(str(error))
@@ -376,6 +377,30 @@ def read_address(address: str, field: str = "path") -> tuple[str, dict[str, Any]
         if unknown is not None and "@" not in address.partition("?")[2]:  # else it may be of a password
             what = f"{field} has the parameter {unknown[1]}, which the address of a database has not"
         raise InvalidRequest(f"{what}: give postgresql://USER@HOST:PORT/DATABASE", field=field) from None
+    _check_read(read, field)
+    return small, read
+
+
+def _check_read(read: dict[str, Any], field: str) -> None:
+    """Raise InvalidRequest for what the driver takes, and no server is reached by; shows nothing that may be of a password."""
+    if any(
+        "@" in host[1:] for host in str(read.get("host", "")).split(",")
+    ):  # one that begins so is an abstract socket
+        raise InvalidRequest(
+            f"{field} has an @ in what stands for the host: an @ of a user or of a password is written %40",
+            field=field,
+        )
+    for port in str(read.get("port", "")).split(","):
+        if port and not (port.isascii() and port.isdigit() and 0 < int(port) < 1 << 16):
+            raise InvalidRequest(
+                f"{field} has a port that is none: it must be a number of 1 to 65535. A :, / or @ of a password is written "
+                "%3A, %2F or %40",
+                field=field,
+            )
+    if read.get("sslmode", SSL_MODES[0]) not in SSL_MODES:
+        raise InvalidRequest(
+            f"{field} has an sslmode that is none: it may be {', '.join(SSL_MODES)}", field=field
+        )
 
 
 def _conninfo(address: str) -> str:

@@ -89,6 +89,14 @@ _UNREACHED = (
         ("not currently accepting connections", "not accepting connections"),
         "it accepts no connections; allow them there",
     ),
+    (
+        ("invalid response to SSL negotiation", "invalid response to GSSAPI negotiation"),
+        "what answers there speaks no PostgreSQL; check host, port and the network between",
+    ),
+    (
+        ("definition of service",),
+        "no service of the name that the address has is known; check it, and the file that PGSERVICEFILE names",
+    ),
     (("starting up", "shutting down"), "it is starting or stopping; try again"),
     (
         ("timeout expired", "timed out", "connection timeout"),

@@ -6,9 +6,9 @@ import psycopg
 import pytest
 
 from perdure import Store
-from perdure.errors import Busy, Unavailable
+from perdure.errors import Busy, InvalidRequest, Unavailable
 from perdure.log.postgres.failures import lasts
-from postgres_server import fresh_database, shared_server
+from postgres_server import fresh_address, fresh_database, shared_server
 
 FEW = "few_at_once"
 
@@ -62,3 +62,31 @@ def test_a_database_that_accepts_no_connections_says_so(tmp_path):
             Store.open(server.address(closed, "tenants"), keystore=tmp_path / "keys", timeout_s=0)
     finally:
         server.execute(f"ALTER DATABASE {closed} ALLOW_CONNECTIONS true")
+
+
+@pytest.mark.parametrize(
+    ("address", "told"),
+    [
+        (
+            "postgresql://ann:s3cret@s3cret@127.0.0.1:1/memory",
+            "an @ of a user or of a password is written %40",
+        ),
+        ("postgresql://ann:s3cret/s3cret@127.0.0.1/memory", "a port that is none"),
+        ("postgresql://ann:s3cret:s3cret@s3cret@db/memory", "an @ of a user or of a password is written %40"),
+        ("postgresql://ann:s3cret@db:99999/memory", "a number of 1 to 65535"),
+        ("postgresql://ann:s3cret@db:0/memory", "a number of 1 to 65535"),
+        ("postgresql://ann:s3cret@db,other:abc/memory", "a number of 1 to 65535"),
+        ("postgresql://ann:s3cret@db/memory?sslmode=s3cret", "it may be disable, allow"),
+    ],
+)
+def test_what_the_driver_takes_and_reaches_no_server_is_refused_and_shows_nothing_of_a_password(
+    address, told, tmp_path
+):
+    for place, field in (
+        ({"path": address}, "path"),
+        ({"path": fresh_address(), "replica": address}, "replica"),
+    ):
+        with pytest.raises(InvalidRequest, match=told) as refused:
+            Store.open(**place, keystore=tmp_path / "keys")
+        assert refused.value.field == field
+        assert "s3cret" not in refused.value.message
