@@ -125,8 +125,9 @@ def _check(keystore: Keystore | None, parts: Sequence[_Part]) -> frozenset[UUID]
                 raise _wrong()
             is_theirs = True
     forgotten = [part for part in unknown if not _remembers(keystore, part.own)]
-    if any(not (is_theirs and part.buried) for part in forgotten):
-        raise _wrong()
+    for part in forgotten:
+        if not (is_theirs and part.buried):
+            raise _wrong(part.own if is_theirs else None)
     return frozenset(part.own for part in forgotten)
 
 
@@ -141,7 +142,13 @@ def _remembers(keystore: Keystore | None, tenant: UUID) -> bool:
     return True
 
 
-def _wrong() -> WrongKey:
+def _wrong(lacking: UUID | None = None) -> WrongKey:
+    """Return the error of another's keystore, or of one that lacks a part of its tenant."""
+    if lacking is not None:
+        return WrongKey(
+            f"the keystore lacks {lacking} of the tenant, whose keys would stay where they are: nothing was deleted. Bring them "
+            f"from the copy of the keystore that has them, of one in files the file {lacking}.keys"
+        )
     return WrongKey(
         "the keystore is not the one that the tenant was made with, so its keys would stay: nothing was deleted. Give the "
         "one that it was made with, and check that its disk is mounted"

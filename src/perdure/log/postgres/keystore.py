@@ -403,11 +403,22 @@ def _no_directory() -> InvalidRequest:
     return InvalidRequest("keystore is no directory: give the one that holds the keys", field="keystore")
 
 
-def missing(keystore: Keystore) -> WrongKey:
-    """Return the error of a keystore that holds nothing of a tenant; of one in files it names the directory."""
+def missing(keystore: Keystore, tenant: UUID | None = None, part: str = "") -> WrongKey:
+    """Return the error of a keystore that holds nothing of a tenant; of one in files it names the directory.
+
+    Args:
+        tenant: what stands for it, or for the log of a part beside it.
+        part: that it is the log of, where the keystore knows the tenant itself: a copy of the keystore has its keys then.
+    """
     where = f" in {keystore.directory}" if isinstance(keystore, FileKeystore) else ""
     is_absent = isinstance(keystore, FileKeystore) and not keystore.directory.is_dir()
     why = ", since there is no such directory" if is_absent else ""
+    if part:
+        what = f"the file {tenant}.keys" if isinstance(keystore, FileKeystore) else f"what it has of {tenant}"
+        return WrongKey(
+            f"the keystore{where} holds nothing of this tenant's {part}, which was made while a copy of the keystore was in use: "
+            f"bring {what} from that copy, and use one keystore"
+        )
     return WrongKey(
         f"the keystore{where} holds nothing of this tenant{why}: give the one that the tenant was made with, and check that "
         "its disk is mounted"

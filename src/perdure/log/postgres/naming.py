@@ -45,6 +45,7 @@ class _Wanted(NamedTuple):
 
     digest: UUID
     name: str
+    part: str  # beside a tenant, empty for the tenant itself
     keystore: Keystore | None
     told: bytes | None  # the secret that the caller gave
 
@@ -60,7 +61,7 @@ def open_tenant(database: Database, name: str, keystore: Keystore | None, told: 
         InvalidRequest: the name is none, or there is neither a keystore nor a secret to make it with.
         Busy, Unavailable: also where it is being deleted.
     """
-    wanted = _Wanted(tenant_id(name), name, keystore, told)
+    wanted = _Wanted(tenant_id(name), name, "", keystore, told)
 
     @contextmanager
     def begun() -> Iterator[Session | None]:
@@ -86,7 +87,7 @@ def open_beside(access: Access, tenant: str, part: str, told: bytes) -> Opened:
 
     Raises as `open_tenant`, and as `find_beside`.
     """
-    wanted = _Wanted(tenant_id(tenant, part), f"{tenant} ({part})", access.keystore, told)
+    wanted = _Wanted(tenant_id(tenant, part), f"{tenant} ({part})", part, access.keystore, told)
 
     @contextmanager
     def begun() -> Iterator[Session | None]:
@@ -174,7 +175,7 @@ def _secret_of(wanted: _Wanted, own: UUID, found: Row) -> bytes:
     secret = wanted.told if wanted.keystore is None else wanted.keystore.find_secret(own)
     if secret is None:
         assert wanted.keystore is not None
-        raise missing(wanted.keystore)
+        raise missing(wanted.keystore, own, wanted.part)
     if not compare_digest(verifier, verifier_of(secret)) or (
         wanted.told is not None and not compare_digest(wanted.told, secret)
     ):

@@ -12,7 +12,7 @@ from perdure import Corrupt, StorageFull, Store, Unavailable, WrongKey
 from perdure.base import disk
 from perdure.databases import delete_tenant
 from perdure.log.postgres import key_file
-from postgres_server import ROLE, fresh_address, fresh_database, shared_server
+from postgres_server import ROLE, fresh_address, fresh_database, identity_of, shared_server
 
 
 @pytest.fixture
@@ -57,6 +57,30 @@ def test_two_servers_with_different_directories_are_told_apart(open_store, tmp_p
     assert f"the keystore in {tmp_path / 'others'} " in told.value.message
     shutil.rmtree(tmp_path / "others")
     assert len(open_store().memory("ann").list().items) == 3
+
+
+def test_an_audit_that_was_made_with_a_copy_of_the_keystore_says_which_file_to_bring(keys, tmp_path):
+    address, copy = fresh_address(), tmp_path / "copy"
+    with Store.open(address, tenant="acme", keystore=keys) as store:
+        store.memory().remember("tea")
+    shutil.copytree(keys, copy)
+    with Store.open(address, tenant="acme", keystore=copy) as store:
+        assert len(store.events().items) == 1  # which makes the audit
+    own = identity_of(address, "acme", "audit")
+    [file] = {path.name for path in copy.glob("*.keys")} - {path.name for path in keys.glob("*.keys")}
+    assert file == f"{own}.keys"
+    with (
+        Store.open(address, tenant="acme", keystore=keys) as store,
+        pytest.raises(WrongKey, match=f"this tenant's audit.*bring the file {file} from that copy"),
+    ):
+        store.purge()
+    with pytest.raises(WrongKey, match=f"lacks {own} .* nothing was deleted. .* the file {file}"):
+        delete_tenant(address, "acme", keystore=keys)
+    shutil.copy2(copy / file, keys / file)
+    with Store.open(address, tenant="acme", keystore=keys) as store:
+        store.purge()
+        assert store.verify().ok
+    assert not delete_tenant(address, "acme", keystore=keys).pending
 
 
 def test_a_directory_that_is_gone_confirms_nothing_and_is_told(open_store, keys, tmp_path):
