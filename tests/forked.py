@@ -37,6 +37,7 @@ IMPORTED = (
     "perdure.mcp.serving",
     "perdure.mcp.stdio",
     "perdure.server.serving",
+    "perdure.log.postgres",
 )
 STREAMS = 3
 LENGTH_BYTES = 8
