@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import inspect
+import os
 import subprocess
 import sys
 import threading
@@ -121,7 +122,11 @@ def test_a_type_checker_knows_the_arguments_and_the_answers(tmp_path):
         "        await memory.recall('kettle', sum=3)\n"
     )
     done = subprocess.run(
-        [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(tmp_path / "cache"), str(program)],
+        # What is imported gives its types alone; `scripts/check` looks into its functions.
+        [
+            *(sys.executable, "-m", "mypy", "--strict", "--follow-imports=silent"),
+            *("--cache-dir", os.devnull, str(program)),
+        ],
         capture_output=True,
         text=True,
         cwd=ROOT,

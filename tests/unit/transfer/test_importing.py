@@ -24,7 +24,7 @@ from perdure import (
 )
 from perdure.transfer.reading import is_export
 
-BIG = "word " * 2_000  # 10 kB
+BIG = "word " + "x" * 9_995  # 10 kB, of which little is to be analysed
 MANY = 2_500  # three transactions
 
 
