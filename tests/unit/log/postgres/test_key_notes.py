@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
+from time import monotonic
 from uuid import UUID
 
 import psycopg
@@ -118,8 +119,17 @@ def forget(log: PostgresLog, space: int, seq: int) -> None:
     log.append(space, log.head(space), Batch([], [seq]))
 
 
+def await_ended(site: Site) -> None:
+    """Wait until the server has found out which clients are gone: until then it keeps what they had claimed."""
+    asked = f"SELECT 1 FROM pg_stat_activity WHERE datname = '{site.database}' AND state LIKE 'idle in transaction%'"
+    deadline = monotonic() + 20
+    while site.execute(asked):
+        assert monotonic() < deadline, "a transaction of nobody is still there"
+
+
 def check_all_is_gone(site: Site, log: PostgresLog) -> None:
     """Check that what was marked can be opened by nobody, and that no key is left that sealed something and is not in use."""
+    await_ended(site)
     assert log.scrub()
     assert not log.scrub_pending()
     assert site.notes() == []
