@@ -55,7 +55,7 @@ def refuse_other_address(told: str, field: str) -> None:
 
 def refuse_any_address(told: str, field: str) -> None:
     """Raise InvalidRequest, of this field, for what looks like an address where a folder is meant."""
-    if ":/" in told or "=" in told:
+    if ":" in told or "=" in told:
         from perdure.log.places import refuse_address as refuse  # noqa: PLC0415 - help must not wait for it
 
         refuse(told, field)

@@ -13,18 +13,22 @@ from perdure.log.protocol import Finding
 
 _SQLITE = re.compile(r"store\.lock|gen-\d{1,18}\.(?:db(?:-wal|-shm)?|hw)")
 _JOURNAL = re.compile(r"journal\.(?:current|key)|journal-\d{1,19}\.(?:jsonl|mark)")
-_ADDRESS = re.compile(r"\s*[A-Za-z][A-Za-z0-9+.-]+:/")  # a drive of Windows has one letter
+_ADDRESS = re.compile(
+    r"[\s\"'<]*(?:[A-Za-z][A-Za-z0-9+.-]+:/|postgres(?:ql)?:)", re.IGNORECASE
+)  # a drive of Windows has one letter
+# How PostgreSQL's programs take it as well, in any order.
 _WORDS = re.compile(
-    r"\s*(?:host|hostaddr|port|dbname|user|service)\s*="
-)  # how PostgreSQL's programs take it as well
+    r"[\s\"']*(?:host|hostaddr|port|dbname|user|password|passfile|service|options|connect_timeout|application_name|"
+    r"target_session_attrs|channel_binding|gss\w+|ssl\w+|keepalives\w*)\s*="
+)
 
 
 def refuse_address(told: str, field: str) -> None:
     """Raise InvalidRequest, of this field, for what looks like an address: it would become a folder of that name."""
     if _ADDRESS.match(told) or _WORDS.match(told):
         raise InvalidRequest(
-            f"{field} looks like an address and is no path: that of a database begins with postgresql:// and nothing before it, and a folder of "
-            "such a name is written ./NAME",
+            f"{field} looks like an address and is no path: that of a database begins with postgresql:// and nothing before it, "
+            "and a folder of such a name is written ./NAME",
             field=field,
         )
 

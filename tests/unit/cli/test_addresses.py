@@ -14,6 +14,10 @@ ALMOST = [
     "https://db/s3cret",
     " postgresql://ann:s3cret@db/x",
     "host=db user=ann password=s3cret dbname=x",
+    "password=s3cret host=db",
+    " sslmode = require password=s3cret",
+    "'postgresql://ann:s3cret@db/x'",
+    "postgresql:ann:s3cret@db",
 ]
 
 
@@ -70,6 +74,14 @@ def test_an_address_may_begin_with_capitals(run, here):
     assert run("remember", "tea", *where).code == 0
     assert run("stats", *where, "--json").json["backend"] == "postgres"
     assert run("list", "--store", address.replace("@", ":s3cret@")).code == 2
+
+
+def test_a_value_that_no_connection_can_be_made_with_is_named_by_the_option(run, here):
+    place = "postgresql://db/x?keepalives=s3cret"
+    for line in (("list", "--store"), ("copy", "--to", "there", "--from")):
+        refused = run(*line, place, "--keystore", str(here / "keys"))
+        assert (refused.code, "has a keepalives that no connection" in refused.err) == (2, True)
+        assert "s3cret" not in refused.err
 
 
 def test_a_parameter_that_there_is_not_is_named_and_no_part_of_a_password(run):

@@ -378,6 +378,14 @@ def read_address(address: str, field: str = "path") -> tuple[str, dict[str, Any]
             what = f"{field} has the parameter {unknown[1]}, which the address of a database has not"
         raise InvalidRequest(f"{what}: give postgresql://USER@HOST:PORT/DATABASE", field=field) from None
     _check_read(read, field)
+    place, _, name = rest.partition("?")[0].partition("/")
+    if (
+        "@" in name and ":" in place and "@" not in place
+    ):  # a password with a / is taken for a port and a database
+        raise InvalidRequest(
+            f"{field} has an @ only behind its first /: a /, : or @ of a user, a password or a name is written %2F, %3A or %40",
+            field=field,
+        )
     return small, read
 
 

@@ -93,30 +93,70 @@ _UNREACHED = (
         ("invalid response to SSL negotiation", "invalid response to GSSAPI negotiation"),
         "what answers there speaks no PostgreSQL; check host, port and the network between",
     ),
-    (
-        ("definition of service",),
-        "no service of the name that the address has is known; check it, and the file that PGSERVICEFILE names",
-    ),
     (("starting up", "shutting down"), "it is starting or stopping; try again"),
     (
         ("timeout expired", "timed out", "connection timeout"),
         "it did not answer in time; check host, port and the firewall",
     ),
-    (("No route to host", "Network is unreachable"), "there is no way to it; check the network"),
+    (
+        ("No route to host", "Network is unreachable", "Network is down", "Host is down"),
+        "there is no way to it; check the network",
+    ),
+    (
+        ("Permission denied", "Operation not permitted"),
+        "this process may not connect there; check the firewall, or the socket's rights",
+    ),
     (("closed the connection unexpectedly",), "it broke the connection off; check that it runs, and its log"),
 )
+# What the driver finds wrong with what it was told, before it looks for a server. What is wrong is named and never its
+# value, which may be of a password that was not encoded.
+_UNTAKEN = tuple(
+    re.compile(words)
+    for words in (
+        r'invalid "?(\w+)"? value: ',
+        r'for connection option "(\w+)"',
+        r"invalid (port) number",
+        r"definition of (service) ",
+        r"(service) file",
+        r"could not match \d+ (\w+)",
+        r"(sslmode) \".*\" may not be used with",
+        r"invalid (SCRAM \w+ key|SSL protocol version range)",
+    )
+)
+_UNPARSED = "could not parse network address"
 
 
 def unmet(error: psycopg.Error) -> PerdureError:
-    """Return the Perdure error for a connection that did not come about, as `translated`; it names host and port."""
+    """Return the Perdure error for a connection that did not come about, as `translated`; it names host and port.
+
+    InvalidRequest where the driver took no look at all, because of what the address or the environment tells it.
+    """
     known = _with_state(error)
-    if known.sqlstate is not None:
+    if known.sqlstate is not None or isinstance(error, Silence):
         return translated(known)
     told = str(error)
+    untaken = _untaken(told)
+    if untaken is not None:
+        return InvalidRequest(
+            f"path has a {untaken[0]} that no connection can be made with, or the environment ({untaken[1]}) has: correct it",
+            field="path",
+        )
     why = next((ours for words, ours in _UNREACHED if any(word in told for word in words)), None)
     if why is None:
-        return translated(error)
+        why = "why is not known; check the address, that it runs, and its log"
     return Unavailable(f"the database{_place(error)} could not be reached: {why}")
+
+
+def _untaken(told: str) -> tuple[str, str] | None:
+    """Return what the driver does not take, and where else than in the address it may stand; None where it took all."""
+    if _UNPARSED in told:
+        return "hostaddr", "PGHOSTADDR"
+    found = next(filter(None, (words.search(told) for words in _UNTAKEN)), None)
+    if found is None:
+        return None
+    if found[1] == "service":
+        return "service", "PGSERVICE, PGSERVICEFILE"
+    return found[1], "PG…"
 
 
 def _place(error: psycopg.Error) -> str:
@@ -132,8 +172,8 @@ def _place(error: psycopg.Error) -> str:
 
 
 def lasts(error: psycopg.Error) -> bool:
-    """Whether a connection will not come about before somebody changes something: a role, a password, a name."""
-    return isinstance(_with_state(error), (*_REFUSED, *_UNMADE))
+    """Whether a connection will not come about before somebody changes something: a role, a password, the address."""
+    return isinstance(_with_state(error), (*_REFUSED, *_UNMADE)) or _untaken(str(error)) is not None
 
 
 def _with_state(error: psycopg.Error) -> psycopg.Error:
