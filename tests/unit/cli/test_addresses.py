@@ -77,7 +77,7 @@ def test_an_address_may_begin_with_capitals(run, here):
 
 
 def test_a_value_that_no_connection_can_be_made_with_is_named_by_the_option(run, here):
-    place = "postgresql://db/x?keepalives=s3cret"
+    place = "postgresql://127.0.0.1:1/x?keepalives=s3cret"
     for line in (("list", "--store"), ("copy", "--to", "there", "--from")):
         refused = run(*line, place, "--keystore", str(here / "keys"))
         assert (refused.code, "has a keepalives that no connection" in refused.err) == (2, True)
