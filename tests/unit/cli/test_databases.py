@@ -11,6 +11,7 @@ from perdure import InvalidRequest, NotFound, Store, Unavailable, WrongKey, veri
 from perdure.cli import addresses
 from perdure.databases import delete_tenant, migrate
 from perdure.errors import InvalidTenant
+from perdure.log.postgres import naming
 from perdure.log.postgres.migrating import newest
 from perdure.opening import ADDRESSES, DEFAULT_TENANT, Opening, has_tenant
 from perdure.server.keys import checked_tenant
@@ -250,9 +251,22 @@ def test_a_name_that_no_server_takes_is_warned_of_once_where_it_is_made(
         assert not is_servable
 
 
-def test_who_deletes_a_tenant_is_asked_for_its_name_in_quotes_and_told_what_stays(on):
-    name = "acme? [y/N] y \u202e"
-    on("remember", "tea", "--tenant", name)
+def test_a_name_that_cannot_be_read_is_refused_where_a_tenant_is_made(on, run, store_path, tmp_path):
+    refused = on("remember", "tea", "--tenant", "acme\u200b", "--json")
+    assert (refused.code, refused.error["field"]) == (2, "tenant")
+    with Store.open(store_path) as store:
+        store.memory().remember("tea")
+    where = ("--to", fresh_address(), "--to-keystore", str(tmp_path / "other"), "--to-tenant", "acme ")
+    assert run("copy", "--from", str(store_path), *where).err.startswith(
+        "perdure: --to-tenant begins or ends with"
+    )
+
+
+def test_who_deletes_a_tenant_is_asked_for_its_name_in_quotes_and_told_what_stays(on, monkeypatch):
+    name = "acme? [y/N] y \u202e"  # of a time when such names were taken
+    with monkeypatch.context() as before:
+        before.setattr(naming, "check_new", lambda name: None)
+        on("remember", "tea", "--tenant", name)
     asked = on("delete-tenant", "--tenant", name, stdin="no\n")
     assert 'Delete the tenant "acme? [y/N] y \\u202e"? [y/N]' in asked.err
     assert "API keys of a server for it (perdure keys) stay" in asked.err

@@ -22,7 +22,7 @@ from perdure.log.postgres.connections import Database, Session
 from perdure.log.postgres.failures import is_broken, translating
 from perdure.log.postgres.keystore import Keystore, missing
 from perdure.log.postgres.presence import find_identity, find_row
-from perdure.log.postgres.tenants import BURIED, tenant_id, verifier_of
+from perdure.log.postgres.tenants import BURIED, check_new, tenant_id, verifier_of
 from perdure.log.postgres.wire import Row
 from perdure.log.protocol import SECRET_BYTES
 
@@ -58,7 +58,8 @@ def open_tenant(database: Database, name: str, keystore: Keystore | None, told: 
 
     Raises:
         WrongKey: the keystore or the secret is not its own; nothing was written.
-        InvalidRequest: the name is none, or there is neither a keystore nor a secret to make it with.
+        InvalidRequest: the name is none, or none to make a tenant under; or there is neither a keystore nor a secret to make
+            it with.
         Busy, Unavailable: also where it is being deleted.
     """
     wanted = _Wanted(tenant_id(name), name, "", keystore, told)
@@ -127,6 +128,8 @@ def _make(wanted: _Wanted, begun: Begun) -> None:
     that a tenant that is there always has its own. Where the process dies in between, or the connection breaks, a secret
     that belongs to nobody stays in the keystore.
     """
+    if not wanted.part:
+        check_new(wanted.name)
     own = UUID(bytes=random_secret(IDENTITY_BYTES))
     with translating(), begun() as session:
         if session is None or session.row("name_tenant", (wanted.digest, own)) is None:
