@@ -12,6 +12,7 @@ from typing import TypeVar, cast
 from uuid import UUID
 
 import psycopg
+from psycopg import errors as states
 from psycopg.pq.abc import PGresult
 
 from perdure.base.forking import OwnProcess
@@ -439,7 +440,12 @@ class Access:
     def timed(self) -> Iterator[None]:
         """Time the block as one commit; one that failed was none."""
         began = perf_counter()
-        yield
+        try:
+            yield
+        except states.DiskFull:
+            self.database.note_write(is_full=True)
+            raise
+        self.database.note_write(is_full=False)
         with self._counting:
             self.commits.count += 1
             self.commits.seconds += perf_counter() - began

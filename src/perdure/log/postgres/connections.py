@@ -9,6 +9,7 @@ import re
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from time import monotonic
 from typing import Any, LiteralString, NamedTuple
 from uuid import UUID
 
@@ -18,7 +19,7 @@ from psycopg.pq import TransactionStatus
 from psycopg.pq.abc import PGresult
 from psycopg.types.numeric import Int8BinaryDumper
 
-from perdure.errors import InvalidRequest, Unavailable
+from perdure.errors import InvalidRequest, StorageFull, Unavailable
 from perdure.log.postgres.failures import unmet
 from perdure.log.postgres.pool import Link, Pool
 from perdure.log.postgres.queries import query, tenant_everywhere
@@ -39,6 +40,7 @@ IDLE_S = 60  # a process that hangs with a lock gives it back
 SILENCE_S = (
     STATEMENT_S + 5
 )  # whoever says nothing for as long has ended no statement, so he hangs or is cut off
+FULL_S = 30  # that a disk counts as full after a write met it so; then a write may find out whether there is room again
 SERVER_VERSION_MIN = 150_000
 SSL_MODES = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full")
 
@@ -168,6 +170,7 @@ class Database:
         self.size_max = writers + BRIEF_MAX
         self._distributed = distributed
         self._is_local = self._is_unfenced = False
+        self._full_from: float | None = None  # since the last write, where that met a full disk
         self._conninfo = _conninfo(address)
         self._pool = Pool(
             self._connect, writers, CONNECT_S, brief_max=BRIEF_MAX, place_s=max(CONNECT_S, timeout_s)
@@ -192,6 +195,16 @@ class Database:
         told = self._distributed
         self._is_local = bool(_single(connection, "has_citus")) if told is None else told
         self._is_unfenced = bool(_single(connection, "present_role"))
+
+    def note_write(self, *, is_full: bool) -> None:
+        """Take note of a write: that it was committed, or met a full disk."""
+        self._full_from = monotonic() if is_full else None
+
+    def check_room(self) -> None:
+        """Raise StorageFull where the last write of this process met a full disk, and not long ago. Asks nothing."""
+        full_from = self._full_from
+        if full_from is not None and monotonic() - full_from < FULL_S:
+            raise StorageFull("the database's disk was full at the last write; make room")
 
     def warn_of_role(self) -> None:
         """Tell the log where the database itself keeps no tenants apart from this role; once a process and address."""

@@ -283,6 +283,7 @@ class PostgresLog:
             raise Unavailable(
                 "the database may only be read: it is a standby, or was set so. Connect to the primary"
             )
+        self._access.database.check_room()
         if self._access.keystore is not None:
             self._access.keystore.newest(self._access.tenant)  # raises where it cannot be reached
 

@@ -96,7 +96,7 @@ def _find_named(database: Database, name: str) -> UUID | None:
 
 
 def check_usable(database: Database) -> None:
-    """Raise Unavailable where stores can be neither read nor written.
+    """Raise Unavailable where stores can be neither read nor written; StorageFull where the disk was full lately.
 
     That is where the database cannot be reached or may only be read, has tables of another version or of another database,
     or has none and the role may not make them, as the first store would.
@@ -113,6 +113,7 @@ def check_usable(database: Database) -> None:
         raise Unavailable(
             "the database may only be read: it is a standby, or was set so. Connect to the primary"
         )
+    database.check_room()
 
 
 def _may_create(connection: psycopg.Connection[Row]) -> bool:

@@ -407,7 +407,9 @@ def small_disk(server) -> Iterator[Path]:
     subprocess.run(["umount", "-l", str(place)], check=True)
 
 
-def test_a_disk_that_is_full_is_said_and_nothing_is_half_written(server, database, open_store, small_disk):
+def test_a_disk_that_is_full_is_said_and_nothing_is_half_written(
+    server, database, open_store, small_disk, monkeypatch
+):
     inside = small_disk / "space"
     inside.mkdir()
     server.give(inside)
@@ -425,9 +427,15 @@ def test_a_disk_that_is_full_is_said_and_nothing_is_half_written(server, databas
         assert [hit.id for hit in memory.recall("1", k=1)] == ["f1"]
         with pytest.raises(StorageFull):
             memory.forget(ids=["f0"])  # its neighbours would be written anew
+        assert (store.health().status, store.health().writable) == ("storage_full", False)
         assert store.verify().ok
         server.execute("ALTER TABLE perdure.record SET TABLESPACE pg_default", database)
+        assert store.health().status == "storage_full"
+        with monkeypatch.context() as later:
+            later.setattr("perdure.log.postgres.connections.FULL_S", 0)
+            assert store.health().status == "ok", "a write may find out"
         assert memory.remember("there is room again").created
+        assert store.health().status == "ok"
         assert memory.forget(ids=["f0"]).forgotten == ("f0",)
         assert memory.list(limit=1).total == written
     finally:
