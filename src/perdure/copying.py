@@ -22,6 +22,7 @@ from perdure.log.records import SpaceRecord, decode
 from perdure.model.namespace import Namespace
 from perdure.model.stores import Copied
 from perdure.opening import (
+    DEFAULT_TENANT,
     EPHEMERAL,
     UNENCRYPTED,
     Auditing,
@@ -113,9 +114,7 @@ def copy(  # noqa: PLR0913 - the names of the public interface
             with _named(_OF_TARGET):
                 there = _opened_target(target, told, log.secret, kept=kept)
         except WrongKey as error:
-            raise WrongKey(
-                f"the target is another store than a copy of this source, or has another key: {error.message}"
-            ) from error
+            raise WrongKey(f"{_another(target, told)}: {error.message}") from error
         ending.callback(there.close)
         followed = audited(there, target, told, SystemClock(), Auditing())
         ending.callback(followed.close)
@@ -267,6 +266,17 @@ def _encrypted(target: str | Path, told: Opening, key: KeyForm | None) -> Openin
     return told
 
 
+def _another(target: str | Path, told: Opening) -> str:
+    """Return what a target is that does not open with the source's secret, and what to do."""
+    if not is_address(target):
+        return "the target is another store than a copy of this source, or has another key"
+    name = told.tenant or DEFAULT_TENANT
+    return (
+        f"the tenant {name!r} is there already, and is another store than a copy of this source, or has another keystore: name "
+        "a new tenant (to_tenant, --to-tenant), or give its keystore"
+    )
+
+
 @contextmanager
 def _opened_source(source: str | Path | Store, opening: Opening) -> Iterator[tuple[Log, bool]]:
     """Yield the log of the source, with its audit, and whether it keeps its secret itself."""
@@ -282,6 +292,8 @@ def _opened_source(source: str | Path | Store, opening: Opening) -> Iterator[tup
             is_there = has_tenant(str(source), opening)
     else:
         is_there = find_backend(checked_path(source, "source")) is not None
+    if not is_there and is_address(source):
+        raise NotFound("there is no tenant of that name there to copy", field="tenant")
     if not is_there:
         raise NotFound("there is no store there to copy", field="source")
     log, kept = _opened(source, opening)

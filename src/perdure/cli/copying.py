@@ -22,7 +22,7 @@ from perdure.cli.addresses import (
 from perdure.cli.failures import Failed, complain
 from perdure.cli.options import one_of
 from perdure.cli.progress import progress_bar
-from perdure.cli.screen import Screen, print_json
+from perdure.cli.screen import Screen, print_json, quoted
 from perdure.cli.session import BACKENDS, EPHEMERAL, Session, command
 from perdure.errors import InvalidRequest, NotFound
 
@@ -162,7 +162,8 @@ def _copied(session: Session, source: str, to: str, target: Target, *, plain: bo
                 _rename(error, error.field, "from" if error.field == "source" else "to")
             raise
         except NotFound as error:
-            error.message = f"{error.message}: {shown_place(source)}"
+            named = f" (tenant {quoted(tenant or DEFAULT_TENANT)})" if is_address(source) else ""
+            error.message = f"{error.message}: {shown_place(source)}{named}"
             error.args = (error.message,)
             raise
         except KeyboardInterrupt:

@@ -72,6 +72,27 @@ def test_where_nothing_is_the_place_is_named_and_no_password(run, tmp_path, monk
     assert refused.err == "perdure: there is no store there to copy: ./nothere\n"
 
 
+def test_a_tenant_that_is_not_there_is_named_beside_its_database(run, tmp_path):
+    address = fresh_address()
+    where = ("--from", address, "--keystore", str(tmp_path / "keys"), "--to", str(tmp_path / "copy"))
+    for told, name in (((), "default"), (("--tenant", "nosuch"), "nosuch")):
+        refused = run("copy", *where, *told)
+        assert refused.err.startswith("perdure: there is no tenant of that name there to copy: postgresql://")
+        assert refused.err.endswith(f' (tenant "{name}")\n')
+    assert not (tmp_path / "copy").exists()
+
+
+def test_a_tenant_that_is_there_already_is_named_with_the_option_that_names_another(run, tmp_path):
+    remember(run, "The kettle is blue")
+    address = fresh_address()
+    where = ("copy", "--to", address, "--to-keystore", str(tmp_path / "keys"))
+    assert run("remember", "Mine", "--store", address, "--keystore", str(tmp_path / "keys")).code == 0
+    refused = run(*where)
+    assert refused.err.startswith("perdure: the tenant 'default' is there already")
+    assert "--to-tenant" in refused.err
+    assert run(*where, "--to-tenant", "home").code == 0
+
+
 def test_what_is_wrong_with_the_target_is_told_by_the_options_of_the_target(run, tmp_path):
     remember(run, "The kettle is blue")
     address = fresh_address()
