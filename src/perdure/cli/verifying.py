@@ -56,7 +56,10 @@ def verify(
         raise InvalidRequest("give one of --quick, --salvage and --erased", field="quick")
     if salvage is not None:
         refuse_address(
-            session.place, "--salvage", "restore the database from a backup of it, or perdure copy what opens"
+            session.place,
+            "--salvage",
+            "restore backups of the database and its keystore, or take out each memory that is whole: perdure spaces lists "
+            "them, perdure export --principal NAME --scope NAME writes one",
         )
     if session.place == EPHEMERAL or not session.has_store():
         raise Failed(session.absence() if session.is_database else ABSENT)

@@ -10,7 +10,7 @@ from pyroaring import BitMap
 from perdure.base.ids import keyed_hash
 from perdure.errors import Busy, Conflict, Corrupt, InvalidRequest, Moved
 from perdure.log.digests import checksum, digest_bytes, digest_sum
-from perdure.log.protocol import ADVICE, EMPTY, KEY_BYTES, Batch, Entry, Head, Log, Read, Rewritten
+from perdure.log.protocol import ANY_ADVICE, EMPTY, KEY_BYTES, Batch, Entry, Head, Log, Read, Rewritten
 
 RECORDS_MAX = 1_000  # of one append: what a copy that is killed writes once more at most
 BYTES_MAX = 4 << 20
@@ -166,7 +166,9 @@ class LogCopy:
         place = self._erase(number, place, holes, head)
         # Between two equal heads nothing was written, so that what was read is what the head is of.
         if place.head != head and self._source.head(number) == head:
-            raise Corrupt(f"the records of space {number} do not add up to its head: {ADVICE}", space=number)
+            raise Corrupt(
+                f"the records of space {number} do not add up to its head: {ANY_ADVICE}", space=number
+            )
         return True
 
     def _source_head(self, number: int) -> Head:

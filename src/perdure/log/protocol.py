@@ -19,7 +19,16 @@ CHECK_BYTES = 16  # blake2b-128 of a row: enough to catch any accident, small be
 KEY_BYTES = 16  # keyed blake2b-128 of an id: collisions are confirmed on the record
 SECRET_BYTES = 32
 DIGEST_BYTES = 32
-ADVICE = "keep the files, run verify --salvage to save what is whole, or restore a backup"  # after damage
+# After damage: of files, of a database, and where it is not known which.
+ADVICE = "keep the files, run verify --salvage to save what is whole, or restore a backup"
+DATABASE_ADVICE = (
+    "keep the database and the keystore as they are; restore backups of both, or take the other memories out one by one, with "
+    "perdure export --principal NAME --scope NAME for each that perdure spaces lists"
+)
+ANY_ADVICE = (
+    "keep all as it is; save what is whole (verify --salvage of files, perdure export of each other memory of a database), or "
+    "restore a backup"
+)
 
 
 class Head(NamedTuple):

@@ -10,7 +10,7 @@ from perdure.base.haste import seen_once
 from perdure.base.ids import keyed_hash
 from perdure.errors import Busy, Conflict, Corrupt, InvalidRequest, Moved, NotFound, Unavailable
 from perdure.log.looks import head_of, number_of
-from perdure.log.protocol import ADVICE, EMPTY, Batch, Head, Log
+from perdure.log.protocol import ANY_ADVICE, EMPTY, Batch, Head, Log
 from perdure.log.records import ConfigRecord, RemovalRecord, SpaceRecord, decode, encode
 from perdure.memory.config import MemoryConfig
 from perdure.model.namespace import CONFIGURATION
@@ -169,7 +169,7 @@ def _check_first(data: bytes | None, number: int) -> None:
     record = None if data is None else decode(data, space=number, seq=1)
     name = (CONFIGURATION.principal, CONFIGURATION.scope)
     if not isinstance(record, SpaceRecord) or (record.principal, record.scope) != name:
-        raise Corrupt(f"space {number} is found under a name that is not its own: {ADVICE}", space=number)
+        raise Corrupt(f"space {number} is found under a name that is not its own: {ANY_ADVICE}", space=number)
 
 
 def _config_of(data: bytes | None, number: int, seq: int) -> MemoryConfig | None:
@@ -178,7 +178,7 @@ def _config_of(data: bytes | None, number: int, seq: int) -> MemoryConfig | None
         return None  # whoever made the space did not come to keep anything in it
     if not isinstance(record, ConfigRecord):
         raise Corrupt(
-            f"the configuration that the store keeps cannot be read: {ADVICE}", space=number, seq=seq
+            f"the configuration that the store keeps cannot be read: {ANY_ADVICE}", space=number, seq=seq
         )
     if not record.data:
         return None

@@ -18,7 +18,7 @@ import msgspec
 
 from perdure.base.text import counted
 from perdure.errors import Corrupt
-from perdure.log.protocol import ADVICE, Read
+from perdure.log.protocol import ANY_ADVICE, Read
 from perdure.log.records import (
     NO_FACT,
     NO_NODE,
@@ -149,7 +149,7 @@ def _survey(space: int, read: Read) -> _Survey:
         record = decode(data, space=space, seq=seq)
         if isinstance(record, SpaceRecord) != (seq == 1):
             raise Corrupt(
-                f"record {seq} of space {space} is not what stands there: {ADVICE}",
+                f"record {seq} of space {space} is not what stands there: {ANY_ADVICE}",
                 space=space,
                 seq=seq,
             )
@@ -159,7 +159,7 @@ def _survey(space: int, read: Read) -> _Survey:
     missing = set() if survey.gone else survey.erased - survey.covered
     if missing:
         raise Corrupt(
-            f"of space {space} {counted(len(missing), 'record was', 'records were')} zeroed without a removal that covers them: {ADVICE}",
+            f"of space {space} {counted(len(missing), 'record was', 'records were')} zeroed without a removal that covers them: {ANY_ADVICE}",
             space=space,
             seq=min(missing),
         )

@@ -6,7 +6,7 @@ import threading
 
 from perdure.base.ids import keyed_hash
 from perdure.errors import Busy, Corrupt, Moved
-from perdure.log.protocol import ADVICE, Head, Log
+from perdure.log.protocol import ANY_ADVICE, Head, Log
 from perdure.log.records import GoneRecord, SpaceRecord, decode
 from perdure.model.namespace import Namespace
 
@@ -52,7 +52,7 @@ class Names:
                 return number
             if self._log.epoch() == epoch:  # else a purge gave the number to another space
                 raise Corrupt(
-                    f"space {number} is found under a name that is not its own: {ADVICE}",
+                    f"space {number} is found under a name that is not its own: {ANY_ADVICE}",
                     space=number,
                 )
         raise Busy("the store is being purged again and again; retry")
@@ -67,7 +67,7 @@ class Names:
             number = self._log.find_space(name)  # it may have been created between the two looks
             if number is None and self._name(lost, self._log.head(lost)) == name:
                 raise Corrupt(
-                    f"space {lost} is not found under its name, or store.lock is that of another store: {ADVICE}",
+                    f"space {lost} is not found under its name, or store.lock is that of another store: {ANY_ADVICE}",
                     space=lost,
                 )
         return number
@@ -96,7 +96,9 @@ class Names:
                 return None
             record = None if data is None else decode(data, space=number, seq=1)
             if not isinstance(record, SpaceRecord):
-                raise Corrupt(f"the first record of space {number} is damaged: {ADVICE}", space=number, seq=1)
+                raise Corrupt(
+                    f"the first record of space {number} is damaged: {ANY_ADVICE}", space=number, seq=1
+                )
             return hashed_name(self._log.secret, Namespace(record.principal, record.scope))
         raise Busy("the store is being erased from again and again; retry")
 

@@ -26,7 +26,7 @@ from perdure.errors import Busy, Conflict, Corrupt, InvalidRequest, Moved, NotFo
 from perdure.lexical.profile import Profile
 from perdure.log.digests import checksums
 from perdure.log.looks import head_of
-from perdure.log.protocol import ADVICE, EMPTY, Batch, Head, Log
+from perdure.log.protocol import ANY_ADVICE, EMPTY, Batch, Head, Log
 from perdure.log.records import ByRecord, FactRecord, RemovalRecord, SpaceRecord, encode
 from perdure.model.namespace import Namespace
 from perdure.space import snapshot
@@ -259,7 +259,9 @@ class Space:
         ):  # so it stood there all the time
             number = view[0].number
             raise Corrupt(
-                f"the records of space {number} do not add up to its head: {ADVICE}", space=number, seq=None
+                f"the records of space {number} do not add up to its head: {ANY_ADVICE}",
+                space=number,
+                seq=None,
             )
 
     def _tell_went_back(self) -> None:

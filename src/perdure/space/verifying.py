@@ -10,7 +10,7 @@ from itertools import pairwise
 from pyroaring import BitMap
 
 from perdure.errors import Busy, Corrupt, InvalidRequest, Moved, Unavailable
-from perdure.log.protocol import ADVICE, EMPTY, Entry, Finding, Head, Log, Progress
+from perdure.log.protocol import ANY_ADVICE, EMPTY, Entry, Finding, Head, Log, Progress
 from perdure.log.records import (
     NO_FACT,
     AnnotationRecord,
@@ -272,7 +272,7 @@ class _Replay:
             )
 
     def _finding(self, what: str, seq: int) -> Finding:
-        return Finding(f"record {seq} of space {self.number} {what}: {ADVICE}", self.number, seq)
+        return Finding(f"record {seq} of space {self.number} {what}: {ANY_ADVICE}", self.number, seq)
 
 
 def _ascend(places: Sequence[int]) -> bool:

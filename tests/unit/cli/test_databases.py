@@ -251,6 +251,34 @@ def test_a_name_that_no_server_takes_is_warned_of_once_where_it_is_made(
         assert not is_servable
 
 
+def test_what_is_said_of_damage_in_one_memory_brings_the_others_out(on, address, tmp_path):
+    for who in ("ann", "bob"):
+        assert on("remember", f"tea of {who}", "--principal", who).code == 0
+    database = address.partition("?")[0].rpartition("/")[2]
+    damage = "UPDATE perdure.record SET data = set_byte(data, 20, get_byte(data, 20) # 1) WHERE space = 1 AND seq = 2"
+    server = shared_server()
+    for line in (damage, "DELETE FROM perdure.cache_part", "DELETE FROM perdure.cache"):
+        server.execute(line, database)
+    found = on("verify")
+    told = [
+        found.out,
+        on("list", "--principal", "ann").err,
+        on("verify", "--salvage", str(tmp_path / "saved")).err,
+    ]
+    told.append(on("copy", "--to", str(tmp_path / "copy"), "--no-verify").err)
+    for message in told:
+        assert "perdure export --principal" in message
+        assert "files, run" not in message
+        assert "perdure copy" not in message
+    listed = on("spaces").out
+    assert "ann" in listed
+    assert "bob" in listed
+    kept = str(tmp_path / "bob.jsonl")
+    assert on("export", "--principal", "bob", "--output", kept).code == 0
+    assert on("import", kept, "--tenant", "saved").code == 0
+    assert texts(on("list", "--principal", "bob", "--tenant", "saved", "--json")) == ["tea of bob"]
+
+
 def test_a_name_that_cannot_be_read_is_refused_where_a_tenant_is_made(on, run, store_path, tmp_path):
     refused = on("remember", "tea", "--tenant", "acme\u200b", "--json")
     assert (refused.code, refused.error["field"]) == (2, "tenant")

@@ -10,7 +10,7 @@ import psycopg
 from psycopg import errors as states
 
 from perdure.errors import Busy, Corrupt, InvalidRequest, PerdureError, StorageFull, Unavailable
-from perdure.log.protocol import ADVICE
+from perdure.log.protocol import DATABASE_ADVICE
 
 DriverError = psycopg.Error
 
@@ -195,7 +195,7 @@ def translated(error: psycopg.Error) -> PerdureError:
     if isinstance(error, _BUSY):
         return Busy(f"the database is busy ({state}): nothing was changed; try again")
     if isinstance(error, _DAMAGED):
-        return Corrupt(f"the database reports damage ({state}): {ADVICE}")
+        return Corrupt(f"the database reports damage ({state}): {DATABASE_ADVICE}")
     if isinstance(error, Silence):
         return Unavailable(
             f"{error}: it hangs, or the way to it is broken; check both. The call may be repeated"

@@ -11,7 +11,7 @@ from perdure.log.postgres.access import Access, parsed
 from perdure.log.postgres.connections import Session
 from perdure.log.postgres.replica import Replica
 from perdure.log.postgres.sealing import lacks_key
-from perdure.log.protocol import ADVICE, EMPTY, Entry, Head
+from perdure.log.protocol import DATABASE_ADVICE, EMPTY, Entry, Head
 
 RUN_MIN = 64  # records of the first run: each may be of a megabyte
 RUN_MAX = 8_192
@@ -175,7 +175,9 @@ class WholeSpace:
 
     def check(self, space: int, head: Head) -> None:
         if digest_bytes(self._sum) != head.digest:
-            raise Corrupt(f"the records of space {space} do not add up to its head: {ADVICE}", space=space)
+            raise Corrupt(
+                f"the records of space {space} do not add up to its head: {DATABASE_ADVICE}", space=space
+            )
 
 
 def check_run(space: int, after: int, found: Sequence[Entry]) -> None:
@@ -224,4 +226,4 @@ def _point(space: int, seq: int, found: dict[int, bytes | None], head: Head) -> 
 
 def missing(space: int, seq: int) -> Corrupt:
     """Return the error of a record that is not there."""
-    return Corrupt(f"record {seq} of space {space} is missing: {ADVICE}", space=space, seq=seq)
+    return Corrupt(f"record {seq} of space {space} is missing: {DATABASE_ADVICE}", space=space, seq=seq)

@@ -16,7 +16,7 @@ from perdure.base.ids import random_secret
 from perdure.errors import Corrupt, Moved
 from perdure.log.digests import checksum
 from perdure.log.postgres.keystore import Keystore
-from perdure.log.protocol import ADVICE, CHECK_BYTES, Head
+from perdure.log.protocol import CHECK_BYTES, DATABASE_ADVICE, Head
 
 RECORDS_MAX = (
     256  # of one data key: what a forget writes anew, so that the key of the forgotten can be destroyed
@@ -264,4 +264,4 @@ def lacks_key(space: int, error: Moved) -> Corrupt:
 
 
 def _damaged(space: int, seq: int) -> Corrupt:
-    return Corrupt(f"record {seq} of space {space} is damaged: {ADVICE}", space=space, seq=seq)
+    return Corrupt(f"record {seq} of space {space} is damaged: {DATABASE_ADVICE}", space=space, seq=seq)
