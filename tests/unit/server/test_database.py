@@ -11,7 +11,7 @@ import time
 import psycopg
 import pytest
 
-from perdure import InvalidRequest, Unavailable
+from perdure import InvalidRequest, Unavailable, copy
 from perdure.databases import delete_tenant
 from perdure.opening import Opening as Opened
 from perdure.opening import has_tenant
@@ -454,6 +454,29 @@ def test_a_keystore_that_holds_nothing_beside_a_database_of_tenants_is_doubted_a
     assert len([one for one in caplog.messages if "check that its disk is mounted" in one]) == 1
     with pytest.raises(InvalidRequest, match="make one with perdure keys create"):
         app_on(address, keys, auth=True, host="0.0.0.0", allow_hosts=("a.org",))
+
+
+def test_a_server_with_the_keystore_of_others_is_ready_and_what_it_makes_there_can_be_copied_to_where_it_belongs(
+    app, address, keys, tmp_path
+):
+    assert remember(app, "tea").status_code == 200
+    wrong = tmp_path / "wrong"
+    others = app_on(fresh_address(), wrong)
+    remember(others, "of others")
+    others.close()
+    other = app_on(address, wrong)
+    try:
+        other.engine.check()
+        assert ready(other) == (200, "ok")
+        refused = ask(other, "memory/list", {})
+        assert (refused.status_code, refused.json()["error"]["code"]) == (500, "wrong_key")
+        assert ready(other) == (200, "degraded")
+        assert remember(other, "astray", tenant="acme").status_code == 200
+        assert ask(app, "memory/list", {}, tenant="acme").json()["error"]["code"] == "wrong_key"
+    finally:
+        other.close()
+    copy(address, address, tenant="acme", keystore=wrong, to_tenant="acme-2", to_keystore=keys)
+    assert texts(app, tenant="acme-2") == ["astray"]
 
 
 @pytest.mark.parametrize("auth", [True, False])
