@@ -644,6 +644,8 @@ class Store:
     def verify_events(self, head: EventsHead | None = None) -> tuple[Finding, ...]:
         """Return what of the chain of events does not add up: one that was changed, dropped or put elsewhere.
 
+        Changes nothing, so what was written since events were last read or followed is not looked at.
+
         Args:
             head: what `events_head` gave before; whoever has the store's secret can make a chain that adds up, but
                 none that this head is of.

@@ -113,6 +113,21 @@ class Audit:
         """Whether there is anything of it yet."""
         return self._opened is not None or self._place.exists()
 
+    def is_begun(self) -> bool:
+        """Whether there is anything of it, once what is open and is not there any more was let go.
+
+        Of a database that was put back to before the audit was begun there is nothing. Raises Unavailable, of the kind
+        "gone", where the store is not there either.
+        """
+        with self._following:
+            if self._opened is not None:
+                try:
+                    self._opened.log.epoch()
+                except PerdureError as error:  # whatever else is wrong is met by who reads
+                    if error.details.get("kind") == "gone":
+                        self.close()
+            return self.exists
+
     def size_bytes(self) -> int:
         """Return the bytes of its log."""
         return self._place.size_bytes()

@@ -67,7 +67,7 @@ class AuditedLog:
     def verify(self, *, quick: bool = False, progress: Progress | None = None) -> Iterator[Finding]:
         """Check the log, then the files of the audit."""
         yield from self.inner.verify(quick=quick, progress=progress)
-        if self.audit.exists:
+        if self.audit.is_begun():
             try:
                 for finding in self.audit.book.log.verify(quick=quick):
                     yield Finding(f"the audit: {finding.message}")

@@ -170,6 +170,8 @@ class Reader:
                     )
                 expected, chain = body.first + body.count, body.chain
         except PerdureError as error:
+            if error.details.get("kind") == "gone":
+                raise
             yield Finding(error.message)
 
     def head_findings(self, head: EventsHead) -> Iterator[Finding]:
@@ -194,6 +196,8 @@ class Reader:
 
     def chain_at(self, sequence: int) -> bytes | None:
         """Return the digest of the chain up to an event, None where it was let go or there is none."""
+        if not self._audit.exists:
+            return None if sequence else START
         book = self._audit.book
         state = book.state()
         bodies = book.bodies(state)

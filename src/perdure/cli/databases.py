@@ -15,8 +15,9 @@ from perdure.cli.session import Session, command
 from perdure.errors import InvalidRequest, NotFound
 
 PENDING = (
-    "Not every holder of its keys has confirmed that they are gone: run this again to ask again. What was stored without "
-    "encryption stays in the database's logs and backups for as long as they are kept."
+    "Not every holder of its keys has confirmed that they are gone: run this again to ask again, unless a warning says which "
+    "to destroy elsewhere. What was stored without encryption stays in the database's logs and backups for as long as they "
+    "are kept."
 )
 STAYS = "API keys of a server for it (perdure keys) stay, and the next write under its name makes the tenant anew."
 UNFENCED = (

@@ -106,7 +106,8 @@ class DeletedTenant(msgspec.Struct, frozen=True):
     """What was deleted with a tenant. `pending`: what was stored may still be opened by somebody.
 
     That is a holder of keys who has not confirmed that they are gone: delete it again to ask again. Of a tenant that was
-    not encrypted it stays so, since the database's logs, replicas and backups are out of reach.
+    not encrypted it stays so, since the database's logs, replicas and backups are out of reach; and where the audit was made
+    with a copy of the keystore, which alone has its keys: the logged warning says what to destroy there.
     """
 
     tenant: str

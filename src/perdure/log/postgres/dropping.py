@@ -8,14 +8,14 @@ has it, and afterwards by remembering that it was told to destroy it.
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from hmac import compare_digest
 from typing import NamedTuple
 from uuid import UUID
 
 from perdure.errors import PerdureError, WrongKey
 from perdure.log.postgres.connections import Database, Session
-from perdure.log.postgres.keystore import Keystore
+from perdure.log.postgres.keystore import FileKeystore, Keystore
 from perdure.log.postgres.tenants import tenant_id, verifier_of
 
 log = logging.getLogger("perdure.log")
@@ -39,6 +39,17 @@ class Dropped(NamedTuple):
     pending: bool
 
 
+class _Known(NamedTuple):
+    """Of which parts the keystore cannot be asked, though it is the tenant's.
+
+    `excused`: it was told to destroy what it had of them when it did not have to remember that yet; `lacking`: beside the
+    tenant, and made while a copy of the keystore was in use, which has their keys.
+    """
+
+    excused: frozenset[UUID] = frozenset()
+    lacking: frozenset[UUID] = frozenset()
+
+
 class _Part(NamedTuple):
     """The tenant's own log, or one beside it: the digest of its name, its identity, and what its row says."""
 
@@ -60,7 +71,7 @@ def drop(
     """Delete the tenant of a name, and the logs of these parts beside it.
 
     Where a holder of keys does not confirm that they are gone, the rows are, the tenant stays buried, and the same call
-    asks again.
+    asks again. Keys of a part that only a copy of the keystore has are pending for good: the log tells which.
 
     Args:
         only: the identity that it must have; one of the same name that was made since is left alone.
@@ -78,14 +89,15 @@ def drop(
         if not parts:
             return Dropped(False, 0, 0, pending=False)
         own, encrypted = parts[0].own, parts[0].encrypted
-        excused = _check(keystore, parts) if encrypted else frozenset()
+        known = _check(keystore, parts) if encrypted else _Known()
         session.turn_to(own)
         spaces, (_, _, records) = len(session.rows("spaces", (own,))), session.rows("sizes", (own,))[0]
         _bury(session, parts)
         session.commit()
-        answers = {part.own: _shred(keystore, part.own, excused) for part in parts} if encrypted else {}
+        answers = {part.own: _shred(keystore, part.own, known) for part in parts} if encrypted else {}
         _finish(session, parts, answers)
-    return Dropped(True, spaces, int(records), pending=not (encrypted and all(answers.values())))
+    is_whole = encrypted and not known.lacking and all(answers.values())
+    return Dropped(True, spaces, int(records), pending=not is_whole)
 
 
 def _lock(session: Session, digests: Sequence[UUID], only: UUID | None) -> list[_Part]:
@@ -109,26 +121,25 @@ def _lock(session: Session, digests: Sequence[UUID], only: UUID | None) -> list[
     return parts
 
 
-def _check(keystore: Keystore | None, parts: Sequence[_Part]) -> frozenset[UUID]:
-    """Raise WrongKey unless the keystore is that of all of them.
+def _check(keystore: Keystore | None, parts: Sequence[_Part]) -> _Known:
+    """Raise WrongKey unless the keystore is that of the tenant, which its own log shows, and of no other part another's.
 
-    Returns those that it does not know, though it is theirs: it was told to destroy what it had of them when it did not
-    have to remember that yet.
+    Returns the parts that it does not know.
     """
-    unknown, is_theirs = [], False
+    unknown, theirs = list[_Part](), set[UUID]()
     for part in parts:
         secret = None if keystore is None else keystore.find_secret(part.own)
         if secret is None:
             unknown.append(part)
+        elif part.verifier and not compare_digest(verifier_of(secret), part.verifier):
+            raise _wrong()
         elif part.verifier:
-            if not compare_digest(verifier_of(secret), part.verifier):
-                raise _wrong()
-            is_theirs = True
-    forgotten = [part for part in unknown if not _remembers(keystore, part.own)]
-    for part in forgotten:
-        if not (is_theirs and part.buried):
-            raise _wrong(part.own if is_theirs else None)
-    return frozenset(part.own for part in forgotten)
+            theirs.add(part.own)
+    forgotten = {part.own for part in unknown if not _remembers(keystore, part.own)}
+    own = parts[0]
+    if own.own in forgotten and not (own.buried and theirs):
+        raise _wrong()
+    return _Known(frozenset(forgotten & {own.own}), frozenset(forgotten - {own.own}))
 
 
 def _remembers(keystore: Keystore | None, tenant: UUID) -> bool:
@@ -142,13 +153,7 @@ def _remembers(keystore: Keystore | None, tenant: UUID) -> bool:
     return True
 
 
-def _wrong(lacking: UUID | None = None) -> WrongKey:
-    """Return the error of another's keystore, or of one that lacks a part of its tenant."""
-    if lacking is not None:
-        return WrongKey(
-            f"the keystore lacks {lacking} of the tenant, whose keys would stay where they are: nothing was deleted. Bring them "
-            f"from the copy of the keystore that has them, of one in files the file {lacking}.keys"
-        )
+def _wrong() -> WrongKey:
     return WrongKey(
         "the keystore is not the one that the tenant was made with, so its keys would stay: nothing was deleted. Give the "
         "one that it was made with, and check that its disk is mounted"
@@ -163,11 +168,20 @@ def _bury(session: Session, parts: Sequence[_Part]) -> None:
         session.send("bury_tenant", (part.own,))
 
 
-def _shred(keystore: Keystore | None, tenant: UUID, excused: Collection[UUID]) -> bool | None:
-    """Whether all holders confirm that the keys are gone; None where it was not told that the order was taken."""
+def _shred(keystore: Keystore | None, tenant: UUID, known: _Known) -> bool | None:
+    """Whether all holders confirm that the keys are gone, as far as the keystore can ask them; None where it was not told
+    that the order was taken."""
     assert keystore is not None, "it was checked"
+    if tenant in known.lacking:
+        what = f"the file {tenant}.keys" if isinstance(keystore, FileKeystore) else f"what it has of {tenant}"
+        log.warning(
+            "keys of the tenant that is deleted are in a copy of the keystore alone, with which its audit was made: destroy %s "
+            "there",
+            what,
+        )
+        return True
     try:
-        return tenant in excused or keystore.drop_tenant(tenant)
+        return tenant in known.excused or keystore.drop_tenant(tenant)
     except PerdureError as error:  # the rows are gone all the same, and what is left to do is known
         log.warning("the keys of a tenant that is deleted could not be destroyed yet: %s", error.message)
         return None

@@ -8,7 +8,8 @@ import shutil
 
 import pytest
 
-from perdure import Corrupt, StorageFull, Store, Unavailable, WrongKey
+from perdure import Corrupt, NotFound, StorageFull, Store, Unavailable, WrongKey, verify
+from perdure import copy as copy_store
 from perdure.base import disk
 from perdure.databases import delete_tenant
 from perdure.log.postgres import key_file
@@ -74,12 +75,61 @@ def test_an_audit_that_was_made_with_a_copy_of_the_keystore_says_which_file_to_b
         pytest.raises(WrongKey, match=f"this tenant's audit.*bring the file {file} from that copy"),
     ):
         store.purge()
-    with pytest.raises(WrongKey, match=f"lacks {own} .* nothing was deleted. .* the file {file}"):
-        delete_tenant(address, "acme", keystore=keys)
     shutil.copy2(copy / file, keys / file)
     with Store.open(address, tenant="acme", keystore=keys) as store:
         store.purge()
         assert store.verify().ok
+    assert not delete_tenant(address, "acme", keystore=keys).pending
+
+
+def test_a_tenant_is_deleted_whose_audit_only_a_copy_of_the_keystore_opens(keys, tmp_path, caplog):
+    address, copy = fresh_address(), tmp_path / "copy"
+    with Store.open(address, tenant="acme", keystore=keys) as store:
+        store.memory().remember("tea")
+    shutil.copytree(keys, copy)
+    with Store.open(address, tenant="acme", keystore=copy) as store:
+        store.note_event("imported", {})
+    own = identity_of(address, "acme", "audit")
+    (tmp_path / "wrong").mkdir(mode=0o700)
+    for wrong in (tmp_path / "wrong", tmp_path / "of the audit alone"):
+        if not wrong.exists():
+            wrong.mkdir(mode=0o700)
+            shutil.copy2(copy / f"{own}.keys", wrong)
+        with pytest.raises(WrongKey, match="nothing was deleted"):
+            delete_tenant(address, "acme", keystore=wrong)
+    gone = delete_tenant(address, "acme", keystore=keys)
+    assert (gone.spaces, gone.pending) == (1, True), "keys of its audit are in the copy still"
+    assert f"with which its audit was made: destroy the file {own}.keys there" in caplog.text
+    assert list(keys.glob("*.keys")) == []
+    with pytest.raises(NotFound):
+        delete_tenant(address, "acme", keystore=keys)
+    with Store.open(address, tenant="acme", keystore=keys) as anew:
+        assert [event.type for event in anew.events().items] == []
+
+
+@pytest.mark.parametrize("is_begun", [False, True], ids=["none yet", "one that is behind"])
+def test_nothing_that_only_looks_makes_keys_of_an_audit(keys, tmp_path, is_begun):
+    address, copy = fresh_address(), tmp_path / "copy"
+    with Store.open(address, tenant="acme", keystore=keys) as store:
+        memory = store.memory()
+        memory.remember("tea")
+        head = store.events_head() if is_begun else None
+        memory.remember("milk")
+    shutil.copytree(keys, copy)
+    kept = {path.name: path.read_bytes() for path in copy.glob("*.keys")}
+    with Store.open(address, tenant="acme", keystore=copy) as store:
+        assert store.verify().ok
+        assert store.verify_events(head) == ()
+        assert store.health().writable
+        copy_store(store, tmp_path / "files")
+        assert len(list(store.memory().list().items)) == 2
+    assert {path.name: path.read_bytes() for path in copy.glob("*.keys")} == kept
+    assert verify(address, tenant="acme", keystore=copy).ok
+    with Store.open(address, tenant="acme", keystore=keys) as store:
+        assert [event.type for event in store.events().items] == ["created", "created"]
+        store.purge()
+        assert store.verify().ok
+        assert store.verify_events(head) == ()
     assert not delete_tenant(address, "acme", keystore=keys).pending
 
 
