@@ -96,9 +96,9 @@ def _of_chain(log: Log) -> Iterator[Finding]:
 
 
 def _of_database(address: str, opening: Opening, *, quick: bool, progress: Progress | None) -> Verified:
-    if not has_tenant(address, opening):
-        raise NotFound("there is no store there to verify", field="path")
     try:
+        if not has_tenant(address, opening):
+            raise NotFound("there is no store there to verify", field="path")
         log = open_log(address, opening)
     except Corrupt as error:
         return _damaged(error)

@@ -32,6 +32,7 @@ from perdure.log.postgres.presence import about
 from perdure.log.postgres.purging import purge
 from perdure.log.postgres.reading import entries, points
 from perdure.log.postgres.replica import Replica
+from perdure.log.postgres.tenants import tenant_id
 from perdure.log.postgres.verifying import findings
 from perdure.log.postgres.wire import Row
 from perdure.log.postgres.writing import write_space
@@ -56,9 +57,10 @@ class PostgresLog:
         True  # many spaces' heads come in one round trip, as `perdure.databases.Looking` asks for them
     )
 
-    def __init__(self, access: Access, tenant: str) -> None:
+    def __init__(self, access: Access, tenant: str, part: str = "") -> None:
         """Use `open`."""
         self._access, self.tenant = access, tenant
+        self._named = tenant_id(tenant, part)
         self.commits = access.commits
         self.reach = scrubbing.SEALED if access.sealer.encrypts else scrubbing.UNSEALED
 
@@ -86,7 +88,7 @@ class PostgresLog:
 
         Raises:
             WrongKey: the keystore or the secret is not the tenant's; nothing was written.
-            Corrupt: the keystore is damaged, or older than the database.
+            Corrupt: the keystore is damaged, or older than the database; or a row of the tenant is missing.
             InvalidRequest: an argument is wrong.
             Busy, Unavailable: the database cannot be used; it is a copy of another one, of the kind "copy".
         """
@@ -228,7 +230,7 @@ class PostgresLog:
 
     def verify(self, *, quick: bool = False, progress: Progress | None = None) -> Iterator[Finding]:
         self._access.check_open()
-        return findings(self._access, quick=quick, progress=progress)
+        return findings(self._access, self._named, quick=quick, progress=progress)
 
     def backup(self, directory: Path, progress: Progress | None = None) -> None:
         raise Unavailable(
@@ -371,7 +373,7 @@ class BesideLog:
         try:
             opened = open_beside(access, self._tenant, self._part, secret)
             own = Access(database, opened.own, opened.secret, access.keystore, access.timeout_s)
-            return PostgresLog(own, self._tenant)
+            return PostgresLog(own, self._tenant, self._part)
         except BaseException:  # raised again: nobody else gives the pool back
             release(database)
             raise

@@ -21,7 +21,7 @@ from perdure.log.postgres.access import Access
 from perdure.log.postgres.connections import Database, Session
 from perdure.log.postgres.failures import is_broken, translating
 from perdure.log.postgres.keystore import Keystore, missing
-from perdure.log.postgres.presence import find_identity, find_row
+from perdure.log.postgres.presence import ATTEMPTS, check_unnamed, find_identity, find_row, find_settled
 from perdure.log.postgres.tenants import BURIED, check_new, tenant_id, verifier_of
 from perdure.log.postgres.wire import Row
 from perdure.log.protocol import SECRET_BYTES
@@ -29,7 +29,6 @@ from perdure.log.protocol import SECRET_BYTES
 Begun = Callable[[], AbstractContextManager[Session | None]]
 """Begins a transaction that is about the rows of the name; None where nothing may be made."""
 
-ATTEMPTS = 5  # of opening what others make and delete meanwhile
 IDENTITY_BYTES = 16
 
 
@@ -60,6 +59,7 @@ def open_tenant(database: Database, name: str, keystore: Keystore | None, told: 
         WrongKey: the keystore or the secret is not its own; nothing was written.
         InvalidRequest: the name is none, or none to make a tenant under; or there is neither a keystore nor a secret to make
             it with.
+        Corrupt: a row of it is missing.
         Busy, Unavailable: also where it is being deleted.
     """
     wanted = _Wanted(tenant_id(name), name, "", keystore, told)
@@ -105,18 +105,17 @@ def open_beside(access: Access, tenant: str, part: str, told: bytes) -> Opened:
 
 def _open(database: Database, wanted: _Wanted, find: Callable[[], UUID | None], begun: Begun) -> Opened:
     for _ in range(ATTEMPTS):
-        own = find()
-        if own is None:
+        found = find_settled(database, find)
+        if found is None:
+            if not wanted.part:
+                check_unnamed(database, wanted.name)
             _make(wanted, begun)
             continue
-        found = find_row(database, own)
-        if found is None:  # deleted in between
-            continue
         try:
-            return Opened(own, _secret_of(wanted, own, found))
+            return Opened(found.own, _secret_of(wanted, found.own, found.row))
         except WrongKey:
-            again = find_row(database, own)
-            if again is not None and again[0] == found[0]:
+            again = find_row(database, found.own)
+            if again is not None and again[0] == found.row[0]:
                 raise  # else its keys went since, with it
     raise Busy("a tenant of this name is made and deleted again and again; try again")
 

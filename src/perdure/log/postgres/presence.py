@@ -2,24 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 from uuid import UUID
 
 import psycopg
 from psycopg import errors as states
 
-from perdure.errors import Unavailable
+from perdure.errors import Busy, Corrupt, Unavailable
 from perdure.log.postgres.access import Access
 from perdure.log.postgres.connections import Database
 from perdure.log.postgres.failures import translating
 from perdure.log.postgres.migrating import check_tables
 from perdure.log.postgres.queries import query
-from perdure.log.postgres.tenants import BURIED, tenant_id
+from perdure.log.postgres.tenants import BURIED, PARTS, tenant_id
 from perdure.log.postgres.wire import Row
 from perdure.log.protocol import SECRET_BYTES
 
 _UNMADE = (states.UndefinedTable, states.InvalidSchemaName)
 NOBODY = UUID(int=0)
+ATTEMPTS = 5  # of finding what others make and delete meanwhile
+RESTORE = "somebody deleted it. Restore backups of the database and its keystore"
+
+
+class Found(NamedTuple):
+    """What stands for a tenant, or a log beside it, in every table, and what `find_row` returns of it."""
+
+    own: UUID
+    row: Row
 
 
 class Presence(NamedTuple):
@@ -34,18 +44,16 @@ class Presence(NamedTuple):
 def survey_tenant(database: Database, name: str) -> Presence | None:
     """Return what is there of a tenant, None where there is nothing; makes nothing.
 
-    Raises InvalidRequest where the name is none; Busy, Unavailable.
+    Raises InvalidRequest where the name is none; Corrupt where a part of it is missing; Busy, Unavailable.
     """
-    own = _find_named(database, name)
-    if own is None:
+    found = _find(database, name)
+    if found is None:
         return None
-    found = find_row(database, own)
-    if found is None:  # deleted meanwhile
-        return None
+    own = found.own
     access = about(database, own)
     size, _, records = access.view(lambda session: session.rows("sizes", (own,)))[0]
     spaces = access.view(lambda session: session.rows("spaces", (own,)))
-    return Presence(len(spaces), int(records), int(size), bytes(found[0]) == BURIED)
+    return Presence(len(spaces), int(records), int(size), bytes(found.row[0]) == BURIED)
 
 
 def has_tenant(database: Database, name: str) -> bool:
@@ -53,11 +61,8 @@ def has_tenant(database: Database, name: str) -> bool:
 
     Raises as `survey_tenant`.
     """
-    own = _find_named(database, name)
-    if own is None:
-        return False
-    found = find_row(database, own)
-    return found is not None and bytes(found[0]) != BURIED
+    found = _find(database, name)
+    return found is not None and bytes(found.row[0]) != BURIED
 
 
 def holds_tenants(database: Database) -> bool:
@@ -65,6 +70,44 @@ def holds_tenants(database: Database) -> bool:
     with translating(), database.plain() as connection:
         row = connection.execute(query("holds_tenants")).fetchone()
     return bool(row and row[0])
+
+
+def find_settled(database: Database, find: Callable[[], UUID | None]) -> Found | None:
+    """Return what is there under a name that `find` looks for, None where nothing is.
+
+    A name and its row come and go in one transaction, and what a name stands for never comes again: so one that stays
+    without its row has lost it.
+
+    Raises Corrupt where it has; Busy where others make and delete it all the time; as `find` does.
+    """
+    seen = set[UUID]()
+    for _ in range(ATTEMPTS):
+        own = find()
+        if own is None:
+            return None
+        row = find_row(database, own)
+        if row is not None:
+            return Found(own, row)
+        seen.add(own)
+    if len(seen) == 1:
+        raise Corrupt(f"the row of perdure.tenant is missing that the tenant's name leads to: {RESTORE}")
+    raise Busy("a tenant of this name is made and deleted again and again; try again")
+
+
+def check_unnamed(database: Database, name: str) -> None:
+    """Raise Corrupt where a tenant has lost its name, as far as that can be told: a log beside it has kept its own."""
+    for part in PARTS:
+        beside = tenant_id(name, part)
+        own = find_identity(database, beside)
+        # The part was named all the time in between, and is only ever where the tenant is.
+        if (
+            own is not None
+            and find_identity(database, tenant_id(name)) is None
+            and find_identity(database, beside) == own
+        ):
+            raise Corrupt(
+                f"the tenant's row of perdure.naming is missing, while that of its {part} is there: {RESTORE}"
+            )
 
 
 def find_identity(database: Database, digest: UUID) -> UUID | None:
@@ -83,10 +126,17 @@ def about(database: Database, tenant: UUID) -> Access:
     return Access(database, tenant, bytes(SECRET_BYTES), None, 0)
 
 
+def _find(database: Database, name: str) -> Found | None:
+    return find_settled(database, lambda: _find_named(database, name))
+
+
 def _find_named(database: Database, name: str) -> UUID | None:
     digest = tenant_id(name)
     try:
-        return find_identity(database, digest)
+        own = find_identity(database, digest)
+        if own is None:
+            check_unnamed(database, name)
+        return own
     except Unavailable as error:
         if not isinstance(error.__cause__, _UNMADE):
             raise

@@ -10,6 +10,7 @@ from perdure.errors import InvalidRequest
 
 DOMAIN = b"perdure tenant"
 VERIFIER_BYTES = 16
+PARTS = ("audit",)  # that a tenant may have a log of beside its own, which is named and unnamed with it
 BURIED = b""
 """Told as the verifier of a tenant whose rows were deleted, and whose keys may be there still: no secret has it."""
 

@@ -3,44 +3,57 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from uuid import UUID
 
 from perdure.base.text import counted
 from perdure.errors import Busy, Moved, PerdureError, Unavailable
 from perdure.log.postgres.access import Access
+from perdure.log.postgres.presence import find_identity
 from perdure.log.postgres.reading import entries
 from perdure.log.protocol import Finding, Head, Progress
 
 ATTEMPTS = 3
 
 
-def findings(access: Access, *, quick: bool, progress: Progress | None) -> Iterator[Finding]:
-    """Yield what is wrong, as `Log.verify` does. `quick` leaves out the records themselves."""
+def findings(access: Access, named: UUID, *, quick: bool, progress: Progress | None) -> Iterator[Finding]:
+    """Yield what is wrong, as `Log.verify` does. `quick` leaves out the records themselves.
+
+    Args:
+        named: the digest of the log's name.
+    """
+    if find_identity(access.database, named) != access.tenant:
+        access.check_there()  # else it was deleted, with its name
+        yield Finding("the row of perdure.naming that leads to it is missing: whoever opens it finds nothing")
     for attempt in range(1, ATTEMPTS + 1):
-        state = access.view(lambda session: session.row("tenant_state", (access.tenant,)))
-        if state is None:
-            raise access.missing()
-        epoch, count = state[0], state[1]
+        epoch, count = _state(access)
         rows = access.view(lambda session: session.rows("all_heads", (access.tenant,)))
         heads = {row[0]: Head(*row[2:6]) for row in rows}
-        found = list(_structure(access, epoch, count, heads))
-        again = access.view(lambda session: session.row("tenant_state", (access.tenant,)))
-        if again is None:
-            raise access.missing()
-        if again[0] == epoch:
+        found = list(_structure(access, epoch, heads))
+        again, count_again = _state(access)
+        if again == epoch:
             break
         if attempt == ATTEMPTS:
             raise Busy("the store is being purged again and again; retry")
+    if not count <= len(heads) <= count_again:  # others may make spaces meanwhile
+        yield Finding(
+            f"the tenant counts {counted(count_again, 'space')}, of which {counted(len(heads), 'is', 'are')} there"
+        )
     yield from found
     if not quick:
         yield from _records(access, heads, progress)
 
 
-def _structure(access: Access, epoch: int, count: int, heads: dict[int, Head]) -> Iterator[Finding]:
+def _state(access: Access) -> tuple[int, int]:
+    state = access.view(lambda session: session.row("tenant_state", (access.tenant,)))
+    if state is None:
+        raise access.missing()
+    return state[0], state[1]
+
+
+def _structure(access: Access, epoch: int, heads: dict[int, Head]) -> Iterator[Finding]:
     numbers = sorted(heads)
     if numbers != list(range(1, len(numbers) + 1)):
         yield Finding("the spaces are not numbered 1, 2, 3 … without gaps")
-    if count < len(numbers):
-        yield Finding(f"the tenant counts {counted(count, 'space')}, but there are {len(numbers)}")
     for number, head in heads.items():
         if head.epoch != epoch:
             yield Finding(f"the space is of epoch {head.epoch}, the store of {epoch}", number)
