@@ -190,6 +190,14 @@ def delete_tenant(address: str, tenant: str, *, keystore: KeystoreForm | None) -
     return DeletedTenant(tenant, dropped.spaces, dropped.records, dropped.pending)
 
 
+def why_pending(keystore: KeystoreForm | None) -> str:
+    """Return why the last step of an erasure waits just now in a store with this keystore, and what is to be done."""
+    with _driver():
+        from perdure.log.postgres.scrubbing import reach_with  # noqa: PLC0415 - only where there is a driver
+
+    return reach_with(None if keystore is None else keystore_of(keystore)).waits
+
+
 @contextmanager
 def _driver() -> Iterator[None]:
     try:

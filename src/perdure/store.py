@@ -460,7 +460,7 @@ class Store:
             return Health(error.code, writable=False, erasure_pending=pending, message=error.message)
         message = "the store can be read and written"
         if pending:
-            message += f"; what was forgotten last is still to be cleaned ({reach_of(self.log).waits}): the next calls try again"
+            message += f"; what was forgotten last is still to be cleaned: {reach_of(self.log).waits}"
         return Health("ok", writable=True, erasure_pending=pending, message=message)
 
     def rekey(self, key: KeyForm | None, *, progress: Progress | None = None) -> PurgeReceipt:

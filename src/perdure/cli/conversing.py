@@ -10,7 +10,7 @@ from perdure.base.instants import to_iso
 from perdure.base.text import counted
 from perdure.cli import options as o
 from perdure.cli.deciding import named_as_typed, show_cursor
-from perdure.cli.erasing import PENDING, CertificateOption, PurgeFlag, certificate_file
+from perdure.cli.erasing import CertificateOption, PurgeFlag, certificate_file, say_pending
 from perdure.cli.failures import complain
 from perdure.cli.help import add_group
 from perdure.cli.previews import ask, refuse_changed
@@ -350,7 +350,7 @@ def _answer_forgotten(session: Session, reply: dict[str, Any]) -> None:
     if reply["derived"]:
         screen.line(f"Still citing them: {', '.join(reply['derived'])}")
     if reply["pending"]:
-        screen.line(PENDING)
+        say_pending(session, screen)
 
 
 def _show_forgotten(screen: Screen, reply: dict[str, Any]) -> None:

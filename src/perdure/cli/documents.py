@@ -8,7 +8,7 @@ import typer
 
 from perdure.base.text import counted
 from perdure.cli import options as o
-from perdure.cli.erasing import PENDING, CertificateOption, PurgeFlag, certificate_file
+from perdure.cli.erasing import CertificateOption, PurgeFlag, certificate_file, say_pending
 from perdure.cli.facts import score
 from perdure.cli.failures import complain
 from perdure.cli.help import add_group
@@ -97,7 +97,7 @@ def put(  # noqa: PLR0913 - one parameter per option
     screen = Screen()
     screen.fields((name, value) for name, value in told.items() if value)
     if reply.pending:
-        screen.line(PENDING)
+        say_pending(session, screen)
 
 
 def get(session: Session, id_: DocumentId) -> None:
@@ -177,7 +177,7 @@ def delete(  # noqa: PLR0913 - one parameter per option
         screen = Screen()
         screen.line("The document is erased.")
         if reply.pending:
-            screen.line(PENDING)
+            say_pending(session, screen)
     if not reply.deleted:
         complain(NONE)
         raise typer.Exit(1)

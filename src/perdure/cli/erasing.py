@@ -31,12 +31,21 @@ CertificateOption = Annotated[
 PurgeFlag = Annotated[
     bool, typer.Option("--purge", help="Rewrite the store afterwards, so that no place of them is left.")
 ]
-PENDING = "Another process is reading; the next operation on the store finishes the erasure."
 
 
 def add_to(app: typer.Typer) -> None:
     for name, function in (("erase", erase), ("purge", purge)):
         command(app, name)(function)
+
+
+def say_pending(session: Session, screen: Screen) -> None:
+    """Say that the last step of an erasure waits, for what, and what takes it."""
+    if session.is_database:
+        from perdure.databases import why_pending  # noqa: PLC0415 - only of a database
+
+        screen.line(f"The erasure is not finished: {why_pending(session.keystore)}.")
+    else:
+        screen.line("Another process is reading; the next operation on the store finishes the erasure.")
 
 
 def erase(
@@ -91,7 +100,7 @@ def erase(
         return
     _show(Screen(), reply.spaces, reply.facts, done=True)
     if reply.pending:
-        Screen().line(PENDING)
+        say_pending(session, Screen())
 
 
 def purge(session: Session, *, yes: o.Yes = False, certificate: CertificateOption = None) -> None:
@@ -128,7 +137,7 @@ def purge(session: Session, *, yes: o.Yes = False, certificate: CertificateOptio
         f"The store was rewritten: {counted(reply.records, 'record')}, {reply.dropped} fewer than before."
     )
     if reply.pending:
-        screen.line(PENDING)
+        say_pending(session, screen)
 
 
 @contextmanager

@@ -8,7 +8,7 @@ import typer
 
 from perdure.base.text import counted
 from perdure.cli import options as o
-from perdure.cli.erasing import PENDING
+from perdure.cli.erasing import say_pending
 from perdure.cli.failures import Failed
 from perdure.cli.progress import progress_bar
 from perdure.cli.screen import Screen, print_json
@@ -103,7 +103,7 @@ def reindex(
     if embeddings:
         screen.line(f"{counted(done.embedded, 'text was', 'texts were')} embedded.")
     if done.pending:
-        screen.line(PENDING)
+        say_pending(session, screen)
 
 
 def embed_missing(

@@ -10,7 +10,7 @@ import typer
 
 from perdure.base.text import counted
 from perdure.cli import options as o
-from perdure.cli.erasing import PENDING, CertificateOption, PurgeFlag, certificate_file
+from perdure.cli.erasing import CertificateOption, PurgeFlag, certificate_file, say_pending
 from perdure.cli.failures import complain
 from perdure.cli.previews import ask, count_leaving, count_of, refuse_changed, show_leaving
 from perdure.cli.screen import Screen, print_json
@@ -244,7 +244,7 @@ def answer_forgotten(
     if reply.purged:
         screen.line("The store was rewritten without them.")
     if reply.pending:
-        screen.line(PENDING)
+        say_pending(session, screen)
 
 
 def _tells_ids(reply: Forgotten, *, soft: bool) -> bool:

@@ -19,7 +19,7 @@ from perdure.cli.deciding import (
     named_as_typed,
     show_node,
 )
-from perdure.cli.erasing import PENDING, CertificateOption, PurgeFlag, certificate_file
+from perdure.cli.erasing import CertificateOption, PurgeFlag, certificate_file, say_pending
 from perdure.cli.failures import complain
 from perdure.cli.previews import ask
 from perdure.cli.screen import Screen, print_json
@@ -181,7 +181,7 @@ def _answer(session: Session, repository: Repository, reply: Forgotten) -> None:
     if reply.purged:
         screen.line("The store was rewritten without them.")
     if reply.pending:
-        screen.line(PENDING)
+        say_pending(session, screen)
 
 
 def _show(screen: Screen, repository: Repository, found: Forgotten) -> None:

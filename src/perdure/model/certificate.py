@@ -35,7 +35,7 @@ IN_FILES = Reach(
     "scrubbed",
     "overwritten",
     OUTSIDE_REACH,
-    "a reader keeps its last step; ask again when it has ended",
+    "a reader keeps its last step; the next operation on the store takes it, once that has ended",
 )
 
 
@@ -72,7 +72,9 @@ class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ids: tuple[str, ...]
     texts: tuple[str, ...]
     steps: tuple[Step, ...]
-    pending: bool  # a step is not done yet; the next operation on the store takes it
+    pending: (
+        bool  # a step is not done yet; the next operation takes it, in a database the next forget or purge
+    )
     backups: tuple[
         datetime, ...
     ]  # every copy that was noted and may hold the facts; () where there were none

@@ -42,8 +42,8 @@ class Forgotten(msgspec.Struct, frozen=True):
 
     `derived` are the ids of facts that a consolidation made from these, directly or through others, and that stay,
     sorted; after a soft forget without those that are hidden. The replay of a key names them for what was hidden.
-    `pending` is True while another process's read keeps the last step of the erasure from being
-    done; the next operation on the store finishes it. `purged` is True where a purge followed.
+    `pending` is True while another process's read, or in a database the keystore, keeps the last step of the erasure from
+    being done; the next operation on the store finishes it, in a database the next forget or purge. `purged` is True where a purge followed.
     `certificate` is None where nothing was to be erased: a dry run, a soft forget, the replay of a key.
     """
 

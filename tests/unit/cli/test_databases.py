@@ -279,6 +279,31 @@ def test_what_is_said_of_damage_in_one_memory_brings_the_others_out(on, address,
     assert texts(on("list", "--principal", "bob", "--tenant", "saved", "--json")) == ["tea of bob"]
 
 
+def test_an_erasure_that_waits_for_a_hold_names_it_and_the_next_one_ends_it(on, address, keys):
+    for id_ in ("one", "two"):
+        assert on("remember", f"tea {id_}", "--id", id_).code == 0
+    hold = keys / "keystore.hold"
+    hold.touch()
+    told = on("forget", "--id", "one", "--yes")
+    assert told.code == 0
+    assert "while there is a file keystore.hold" in told.out
+    assert "the next forget or purge destroys" in told.out
+    assert "is reading" not in told.out
+    with Store.open(address, keystore=keys) as store:
+        assert len(store.memory().list().items) == 1, "not any next call"
+        health = store.health()
+        assert health.erasure_pending
+        assert "while there is a file keystore.hold" in health.message
+        assert "next calls" not in health.message
+        hold.unlink()
+        assert len(store.memory().list().items) == 1
+        assert "the keystore has not confirmed" in store.health().message, "and nothing is held any more"
+    assert "pending" not in (said := on("forget", "--id", "two", "--yes").out)
+    assert "not finished" not in said
+    with Store.open(address, keystore=keys) as store:
+        assert not store.health().erasure_pending
+
+
 def test_a_name_that_cannot_be_read_is_refused_where_a_tenant_is_made(on, run, store_path, tmp_path):
     refused = on("remember", "tea", "--tenant", "acme\u200b", "--json")
     assert (refused.code, refused.error["field"]) == (2, "tenant")

@@ -26,7 +26,9 @@ def says(description: str) -> Meta:
 
 Pending = Annotated[
     bool,
-    says("Whether something keeps erased bytes in a file still; the next operation on the store ends it."),
+    says(
+        "Whether what was erased may lie about still; the next operation on the store ends that, in a database the next forget or purge."
+    ),
 ]
 
 

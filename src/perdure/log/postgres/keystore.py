@@ -228,7 +228,7 @@ class FileKeystore:
 
     def destroy(self, tenant: UUID, numbers: Collection[int]) -> bool:
         with self._destroying(tenant) as file:
-            if self._is_held():
+            if self.is_held():
                 return False
             if file is not None:
                 last = key_file.last_number(file)
@@ -240,7 +240,7 @@ class FileKeystore:
 
     def destroy_below(self, tenant: UUID, number: int) -> bool:
         with self._destroying(tenant) as file:
-            if self._is_held():
+            if self.is_held():
                 return False
             if file is not None:
                 for first, count in key_file.kept_runs(file, number):
@@ -248,11 +248,22 @@ class FileKeystore:
                 sync(file)
         return True
 
+    def is_held(self) -> bool:
+        """Whether nothing is to be destroyed now, since somebody makes copies. Raises Unavailable where that cannot be seen.
+
+        Looked at for each order. What one destroys that looked before the file was there had been committed as condemned
+        by then, so a copy of the database that is begun later does not need it.
+        """
+        try:
+            return (self._directory / HOLD).exists()
+        except OSError as error:
+            raise _unusable(error) from error
+
     def drop_tenant(self, tenant: UUID) -> bool:
         try:
             # Locked: whoever makes keys at this moment is waited for, and finds no file afterwards.
             with self._locked(tenant):
-                if self._is_held():
+                if self.is_held():
                     return False
                 # Before anything goes: else nobody could tell that it did from that it never was.
                 self._make_empty(self._path(tenant, DROPPED))
@@ -317,17 +328,6 @@ class FileKeystore:
             return
         with self._locked(tenant) as file:
             yield file
-
-    def _is_held(self) -> bool:
-        """Whether nothing is to be destroyed now.
-
-        Looked at for each order. What one destroys that looked before the file was there had been committed as condemned
-        by then, so a copy of the database that is begun later does not need it.
-        """
-        try:
-            return (self._directory / HOLD).exists()
-        except OSError as error:
-            raise _unusable(error) from error
 
     def _is_marked(self) -> bool:
         found = (self._directory / MARK).is_file()

@@ -37,6 +37,7 @@ from perdure.log.postgres.verifying import findings
 from perdure.log.postgres.wire import Row
 from perdure.log.postgres.writing import write_space
 from perdure.log.protocol import Batch, Cached, Entry, Finding, Head, Progress, Purged, Rewrite
+from perdure.model.certificate import Reach
 
 T = TypeVar("T")
 ROW_BYTES = 60  # of an erased record's row and of its place in the index, about
@@ -62,7 +63,6 @@ class PostgresLog:
         self._access, self.tenant = access, tenant
         self._named = tenant_id(tenant, part)
         self.commits = access.commits
-        self.reach = scrubbing.SEALED if access.sealer.encrypts else scrubbing.UNSEALED
 
     @classmethod
     def open(
@@ -108,6 +108,11 @@ class PostgresLog:
     @property
     def secret(self) -> bytes:
         return self._access.secret
+
+    @property
+    def reach(self) -> Reach:
+        """What erasures do here, and why their last step waits just now, if it does."""
+        return scrubbing.reach_with(self._access.keystore)
 
     def epoch(self) -> int:
         return int(self._state()[0])

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from contextlib import suppress
 
 from psycopg import errors as states
 
 from perdure.errors import PerdureError, Unavailable
 from perdure.log.postgres.access import Access
 from perdure.log.postgres.failures import translating
-from perdure.log.postgres.keystore import Keystore
+from perdure.log.postgres.keystore import FileKeystore, Keystore
 from perdure.log.postgres.noting import doom
 from perdure.model.certificate import Reach
 
@@ -27,8 +28,12 @@ SEALED = Reach(
         "in the database, its write-ahead log, replicas and backups: numbers, times and lengths of rows, and keyed digests",
         _IN_MEMORY,
     ),
-    "the keystore has not confirmed that the data keys of what was erased are destroyed; ask again once all who hold keys "
-    "can be reached",
+    "the keystore has not confirmed that the data keys of what was erased are destroyed; the next forget or purge asks again, "
+    "once all who hold keys can be reached",
+)
+_HELD = (
+    "no data key is destroyed while there is a file keystore.hold in the keystore's directory; once it is taken away, the next "
+    "forget or purge destroys those of what was erased"
 )
 UNSEALED = Reach(
     ("replaced",),
@@ -44,13 +49,24 @@ UNSEALED = Reach(
 )
 
 
+def reach_with(keystore: Keystore | None) -> Reach:
+    """Return what erasures reach where this keystore has the data keys, and why their last step waits just now."""
+    if keystore is None:
+        return UNSEALED
+    if isinstance(keystore, FileKeystore):
+        with suppress(Unavailable):  # which is why it waits, too
+            if keystore.is_held():
+                return SEALED._replace(waits=_HELD)
+    return SEALED
+
+
 def scrub(access: Access) -> bool:
     """Destroy what is condemned, and what was destroyed once and is there again; whether nothing is left to do.
 
     Condemned are also the keys of transactions that came to nothing. Those that are still on their way are left alone: a
     transaction that holds what was erased is of before the erasure, which waited for it to end, or is a snapshot's.
 
-    What was erased is committed by then, so nothing that goes wrong is raised: it is logged, and left to the next operation,
+    What was erased is committed by then, so nothing that goes wrong is raised: it is logged, and left to the next erasure,
     as where the keystore has not confirmed yet.
 
     Raises Unavailable where the tenant was deleted, of the kind "gone", or the log was closed.
