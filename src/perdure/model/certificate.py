@@ -72,9 +72,7 @@ class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ids: tuple[str, ...]
     texts: tuple[str, ...]
     steps: tuple[Step, ...]
-    pending: (
-        bool  # a step is not done yet; the next operation takes it, in a database the next forget or purge
-    )
+    pending: bool  # a step is not done yet; a later operation takes it
     backups: tuple[
         datetime, ...
     ]  # every copy that was noted and may hold the facts; () where there were none
