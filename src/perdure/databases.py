@@ -26,7 +26,8 @@ class Migrated:
     """Of which version the tables were, 0 for none, and are; and the role that was given what a store needs.
 
     `is_fenced`: whether row-level security holds that role, so that the database itself keeps tenants apart.
-    `is_copy`: whether the tables say that they are of another database, so that nothing in them opens.
+    `is_copy`: whether the tables say that they are of another database, so that nothing in them opens. `doubt`: which tables
+    row-level security does not hold as it was made, as a sentence; empty where it holds all.
     """
 
     before: int
@@ -34,6 +35,7 @@ class Migrated:
     granted: str | None = None
     is_fenced: bool = True
     is_copy: bool = False
+    doubt: str = ""
 
 
 class Lookout:
@@ -131,6 +133,7 @@ def migrate(address: str, *, role: str | None = None, adopt: bool = False) -> Mi
 
     Raises:
         InvalidRequest: the address is none.
+        Corrupt: there are tables, but one is missing; nothing was made in its place.
         Busy, Unavailable: the database refused, cannot be reached, has tables of a newer version, or there is no such role.
     """
     Lookout(address)
@@ -138,7 +141,13 @@ def migrate(address: str, *, role: str | None = None, adopt: bool = False) -> Mi
         from perdure.log.postgres.connections import acquire, release  # noqa: PLC0415 - likewise
         from perdure.log.postgres.failures import translating  # noqa: PLC0415 - likewise
         from perdure.log.postgres.migrating import adopt as settle  # noqa: PLC0415 - likewise
-        from perdure.log.postgres.migrating import grant, migrate, present_tables  # noqa: PLC0415 - likewise
+        from perdure.log.postgres.migrating import (  # noqa: PLC0415 - likewise
+            grant,
+            migrate,
+            open_tables,
+            present_tables,
+            tell_open,
+        )
     database = acquire(address, TIMEOUT_S)
     try:
         with translating(), database.plain() as connection:
@@ -147,9 +156,10 @@ def migrate(address: str, *, role: str | None = None, adopt: bool = False) -> Mi
                 settle(connection)
             is_fenced = role is None or grant(connection, role)
             is_copy = present_tables(connection).is_copy
+            unheld = open_tables(connection)
     finally:
         release(database)
-    return Migrated(before, version, role, is_fenced, is_copy)
+    return Migrated(before, version, role, is_fenced, is_copy, tell_open(unheld) if unheld else "")
 
 
 def delete_tenant(address: str, tenant: str, *, keystore: KeystoreForm | None) -> DeletedTenant:

@@ -27,7 +27,7 @@ OF_NOBODY = {
     "set_tenant", "set_tenant_everywhere", "set_lock_wait", "set_statement_wait", "set_no_limits", "set_lazy_commit", "writable", "schema_exists", "schema_versions",
     "add_version", "has_citus", "granted_roles", "is_distributed", "distribute", "share_versions", "present_role", "role_state",
     "may_use_schema", "may_use_table", "may_create", "holds_tenants", "server_version",
-    "schema_home", "may_note_home", "note_home",
+    "schema_home", "may_note_home", "note_home", "lacking_tables", "open_tables",
     "record_row", "lookup_row", "newer_wins", "note_row", "already_noted", "doomed_row", "is_doomed",
 }  # fmt: skip
 TEXTS = {f"migration {number}": text for number, text in migrations()} | {

@@ -70,6 +70,8 @@ def migrate(
         complain(UNFENCED)
     if done.is_copy:
         complain(COPIED)
+    if done.doubt:
+        complain(done.doubt)
     if session.as_json:
         told = {"before": done.before, "version": done.version, "granted": done.granted, "copy": done.is_copy}
         print_json({"migrated": told})

@@ -40,7 +40,7 @@ _READ_ONLY = (
 _UNUSABLE = (
     (_REFUSED, "it refused: check the role, its password (PGPASSWORD, PGPASSFILE or a service file) and what it was "
      "granted; perdure migrate --role grants what is needed"),
-    (_UNMADE, "it lacks what a store needs: check its name; perdure migrate makes the tables"),
+    (_UNMADE, "it lacks what a store needs: check its name; perdure migrate makes the tables, or says which is missing"),
     ((states.ReadOnlySqlTransaction,), _READ_ONLY),
     ((psycopg.Error,), "check that it runs and can be reached; the call may be repeated"),
 )  # fmt: skip

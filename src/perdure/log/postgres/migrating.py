@@ -6,7 +6,7 @@ known as one. With the keystore of the original, whatever is erased in a copy wo
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import NamedTuple
 
@@ -14,7 +14,7 @@ import psycopg
 from psycopg import errors as states
 from psycopg import sql
 
-from perdure.errors import Unavailable
+from perdure.errors import Corrupt, Unavailable
 from perdure.log.postgres.failures import translating
 from perdure.log.postgres.queries import migrations, query
 from perdure.log.postgres.wire import Row
@@ -54,15 +54,26 @@ class Tables(NamedTuple):
 def present_tables(connection: psycopg.Connection[Row]) -> Tables:
     """Return what is told of the tables that are there.
 
-    Raises Unavailable for a version that is newer than this library.
+    Raises:
+        Unavailable: the version is newer than this library.
+        Corrupt: tables of this version are there, but not all of them.
     """
     with translating():
         is_there, tells_home = connection.execute(query("schema_exists")).fetchall()[0]
-        if not is_there:
-            return Tables(0)
-        found = connection.execute(query("schema_home" if tells_home else "schema_versions")).fetchall()
-    if not found:
-        return Tables(0)
+        found: list[Row] = []
+        if is_there:
+            found = connection.execute(query("schema_home" if tells_home else "schema_versions")).fetchall()
+        # Afterwards: whoever brings them up meanwhile makes those that are new together with the version.
+        lacking = _lacking(connection) if not found or found[-1][0] == newest() else []
+        if not found:
+            if len(lacking) == len(TABLES):
+                return Tables(0)
+            # Others may have made all of them in between.
+            if not is_there and connection.execute(query("schema_exists")).fetchall()[0][0]:
+                return present_tables(connection)
+            raise _incomplete(["schema_version"])
+    if lacking:
+        raise _incomplete(lacking)
     version = found[-1][0]
     if version > newest():
         raise Unavailable(
@@ -71,11 +82,40 @@ def present_tables(connection: psycopg.Connection[Row]) -> Tables:
     return Tables(version, found[0][1], found[0][2])
 
 
+def _lacking(connection: psycopg.Connection[Row]) -> list[str]:
+    rows = connection.execute(query("lacking_tables"), (list(TABLES),)).fetchall()
+    return [name for (name,) in rows]
+
+
+def _incomplete(lacking: Sequence[str]) -> Corrupt:
+    names = ", ".join(f"perdure.{table}" for table in lacking)
+    return Corrupt(
+        f"the database has tables of a store, but lacks {names}, or what was in it: somebody dropped it, and perdure migrate "
+        "cannot bring back what it held. Restore backups of the database and its keystore"
+    )
+
+
+def open_tables(connection: psycopg.Connection[Row]) -> list[str]:
+    """Return the tables that row-level security does not hold as the migrations left it."""
+    with translating():
+        rows = connection.execute(query("open_tables"), (list(TABLES),)).fetchall()
+    return [name for (name,) in rows]
+
+
+def tell_open(tables: Sequence[str]) -> str:
+    """Return what is said of such tables."""
+    names = ", ".join(f"perdure.{table}" for table in tables)
+    return (
+        f"row-level security does not hold {names} as perdure migrate left it, so the database itself keeps no tenants apart "
+        "there, or lets nobody see his own rows: put it back, as the role that owns the tables"
+    )
+
+
 def check_tables(connection: psycopg.Connection[Row]) -> bool:
     """Whether there are tables.
 
     Raises Unavailable where they are of another version than this library writes; of the kind "copy", where they are of
-    another database.
+    another database. Raises Corrupt where one of them is missing.
     """
     tables = present_tables(connection)
     if tables.version == 0:

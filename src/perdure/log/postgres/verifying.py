@@ -8,6 +8,7 @@ from uuid import UUID
 from perdure.base.text import counted
 from perdure.errors import Busy, Moved, PerdureError, Unavailable
 from perdure.log.postgres.access import Access
+from perdure.log.postgres.migrating import TABLES, tell_open
 from perdure.log.postgres.presence import find_identity
 from perdure.log.postgres.reading import entries
 from perdure.log.protocol import Finding, Head, Progress
@@ -24,6 +25,9 @@ def findings(access: Access, named: UUID, *, quick: bool, progress: Progress | N
     if find_identity(access.database, named) != access.tenant:
         access.check_there()  # else it was deleted, with its name
         yield Finding("the row of perdure.naming that leads to it is missing: whoever opens it finds nothing")
+    unheld = access.view(lambda session: session.rows("open_tables", (list(TABLES),)))
+    if unheld:
+        yield Finding(tell_open([name for (name,) in unheld]))
     for attempt in range(1, ATTEMPTS + 1):
         epoch, count = _state(access)
         rows = access.view(lambda session: session.rows("all_heads", (access.tenant,)))

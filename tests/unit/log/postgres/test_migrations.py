@@ -98,10 +98,10 @@ def test_one_tenant_that_many_make_at_once_is_one(server, tmp_path):
 
 def test_a_migration_that_fails_leaves_nothing(server, database):
     server.execute("CREATE SCHEMA perdure", database)
-    server.execute("CREATE TABLE perdure.copy_note (something int8)", database)
+    server.execute("CREATE TABLE perdure.space_name (something int8)", database)  # as an index is called
     with connect(server, database) as connection, pytest.raises(Unavailable):
         migrate(connection)
-    assert tables(server, database) == ["copy_note"]
+    assert tables(server, database) == ["space_name"]
 
 
 def test_tables_of_a_newer_version_are_left_alone(server, tmp_path):

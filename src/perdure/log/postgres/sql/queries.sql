@@ -363,6 +363,22 @@ SELECT v.version, v.home, c.system_identifier::text || '/' || d.oid::text
 FROM perdure.schema_version v, pg_control_system() c, pg_database d
 WHERE d.datname = current_database() ORDER BY v.version
 
+-- name: lacking_tables
+SELECT told FROM unnest(%s::text[]) AS told WHERE to_regclass('perdure.' || told) IS NULL ORDER BY told
+
+-- name: open_tables
+-- Those that the policy of the migrations does not hold any more, or that another policy opens beside it.
+SELECT c.relname::text FROM pg_class c
+WHERE c.relnamespace = to_regnamespace('perdure') AND c.relname = ANY(%s::text[]) AND NOT (
+    c.relrowsecurity AND c.relforcerowsecurity AND EXISTS (
+        SELECT 1 FROM pg_policy p
+        WHERE p.polrelid = c.oid AND p.polname = 'own_rows' AND p.polpermissive AND p.polcmd = '*' AND 0 = ANY(p.polroles)
+            AND position('app.tenant' IN pg_get_expr(p.polqual, p.polrelid)) > 0
+    ) AND NOT EXISTS (
+        SELECT 1 FROM pg_policy p WHERE p.polrelid = c.oid AND p.polname <> 'own_rows' AND p.polpermissive
+    )
+) ORDER BY 1
+
 -- name: may_note_home
 SELECT has_table_privilege('perdure.schema_version', 'UPDATE')
 
