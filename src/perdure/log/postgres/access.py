@@ -28,7 +28,7 @@ from perdure.log.postgres.queries import query
 from perdure.log.postgres.replica import Replica
 from perdure.log.postgres.sealing import Sealer
 from perdure.log.postgres.tenants import verifier_of
-from perdure.log.postgres.turns import WHOLE, Locked, Turns
+from perdure.log.postgres.turns import WHOLE, Locked, Turns, keep_out, pass_by
 from perdure.log.protocol import EMPTY, Head
 
 T = TypeVar("T")
@@ -278,28 +278,10 @@ class Access:
 
     def lock_all(self, session: Session, wait_s: float | None = None) -> None:
         """Begin a transaction that keeps all writers out. Raises the driver's error where that takes longer than `wait_s`."""
-        whole_s, began = self.timeout_s if wait_s is None else wait_s, monotonic()
-        with session.together():
-            session.begin()
-            session.lift_limits()
-            self._limit(session, whole_s)
-            session.send("hold_tenant", (self.tenant,))  # nobody passes from here on
-        with session.together():
-            self._limit(session, whole_s - (monotonic() - began))
-            locked = session.send("lock_tenant", (self.tenant,))
-            session.send("set_statement_wait", ("0",))
-            own = session.send("own_tenant", (self.tenant, self.verifier))
-        if locked.fetchone() is None or own.fetchone() is None:
+        session.begin()
+        keep_out(session, self.tenant, self.timeout_s if wait_s is None else wait_s)
+        if session.row("own_tenant", (self.tenant, self.verifier)) is None:
             raise self.missing()
-        session.wait_at_most(None)
-
-    def _limit(self, session: Session, wait_s: float) -> None:
-        """Have each statement that follows wait for at most as long."""
-        session.wait_at_most(max(0.0, wait_s))
-        # Of the statement as a whole: it waits for one writer after the other, and a limit of locks is of each wait.
-        told = (str(max(1, int(wait_s * 1000))),)
-        session.send("set_statement_wait", told)
-        session.send("set_lock_wait", told)
 
     @contextmanager
     def whole(self) -> Iterator[Session]:
@@ -414,9 +396,7 @@ class Access:
             else:
                 session = ending.enter_context(self.database.session(self.tenant))
                 with session.together():
-                    session.begin()
-                    session.send("pass_tenant", (self.tenant,))
-                    session.run("ROLLBACK")
+                    pass_by(session, self.tenant)
                     claim = noting.begin(session, self.tenant, keys)
                     shared = session.send("share_tenant", (self.tenant, self.verifier))
                     found = session.send("lock_head", (self.tenant, space))

@@ -14,6 +14,7 @@ from perdure.log.postgres.connections import Session
 from perdure.log.postgres.failures import is_broken
 from perdure.log.postgres.noting import Doomed, Snapshot, claim, note
 from perdure.log.postgres.sealing import PLAIN, CachePlace
+from perdure.log.postgres.turns import pass_by
 from perdure.log.postgres.wire import Row
 from perdure.log.protocol import Cached, Head
 
@@ -50,6 +51,9 @@ def _put(
     space, name, cached = told
     head, blob = cached.head, memoryview(cached.blob)
     with session.together():
+        # Long before its row is shared: the parts are sent in between. So whoever keeps all out waits for snapshots that are
+        # on their way, and for none that begin later.
+        pass_by(session, access.tenant)
         if numbers:
             note(session, access.tenant, numbers, Snapshot(space, head.epoch, head.erasures))
         session.begin()

@@ -165,7 +165,7 @@ class Database:
             beside: whether it is for logs beside those of tenants, which are written to by who may have one of theirs.
             distributed: whether sessions speak so that a distributed database understands; None looks for it.
         """
-        self.address, self._timeout_s = address, timeout_s
+        self.address, self.timeout_s = address, timeout_s
         writers = BESIDE_MAX if beside else WRITERS_MAX
         self.size_max = writers + BRIEF_MAX
         self._distributed = distributed
@@ -235,7 +235,7 @@ class Database:
         connection.adapters.register_dumper(int, Int8BinaryDumper)
         for setting, value in (
             ("statement_timeout", STATEMENT_S * 1000),
-            ("lock_timeout", max(1, int(self._timeout_s * 1000))),
+            ("lock_timeout", max(1, int(self.timeout_s * 1000))),
             ("idle_in_transaction_session_timeout", IDLE_S * 1000),
         ):
             connection.execute("SELECT set_config(%s, %s, false)", (setting, str(value)))
@@ -278,7 +278,7 @@ class Database:
         if self._is_local:
             return None
         link = self._pool.take(brief=True)
-        link.wire.silence_s = max(CONNECT_S, self._timeout_s)
+        link.wire.silence_s = max(CONNECT_S, self.timeout_s)
         try:
             return link.wire.glance(key, values) if link.tenant == tenant else None
         finally:

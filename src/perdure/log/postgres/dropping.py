@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from hmac import compare_digest
+from time import monotonic
 from typing import NamedTuple
 from uuid import UUID
 
@@ -17,6 +18,7 @@ from perdure.errors import PerdureError, WrongKey
 from perdure.log.postgres.connections import Database, Session
 from perdure.log.postgres.keystore import FileKeystore, Keystore
 from perdure.log.postgres.tenants import tenant_id, verifier_of
+from perdure.log.postgres.turns import keep_out
 
 log = logging.getLogger("perdure.log")
 ROWS = (
@@ -84,8 +86,7 @@ def drop(
     digests = [tenant_id(name), *(tenant_id(name, part) for part in beside)]
     with database.session(digests[0]) as session:
         session.begin()
-        session.lift_limits()
-        parts = _lock(session, digests, only)
+        parts = _lock(session, digests, only, database.timeout_s)
         if not parts:
             return Dropped(False, 0, 0, pending=False)
         own, encrypted = parts[0].own, parts[0].encrypted
@@ -100,19 +101,19 @@ def drop(
     return Dropped(True, spaces, int(records), pending=not is_whole)
 
 
-def _lock(session: Session, digests: Sequence[UUID], only: UUID | None) -> list[_Part]:
+def _lock(session: Session, digests: Sequence[UUID], only: UUID | None, timeout_s: float) -> list[_Part]:
     """Keep all writers out of all of them, the tenant's own log first; return those that are there.
 
     None is made beside a tenant whose row is locked, and two who delete never wait for each other.
     """
-    parts: list[_Part] = []
+    parts, until = list[_Part](), monotonic() + timeout_s
     for digest in digests:
         session.turn_to(digest)  # rows are seen by whoever is set to their tenant
         named = session.row("identity", (digest,))
         row = None
         if named is not None and (parts or only in (None, named[0])):
             session.turn_to(named[0])
-            session.row("lock_tenant", named)
+            keep_out(session, named[0], until - monotonic())
             row = session.row("tenant_to_drop", named)
         if row is not None and named is not None:
             parts.append(_Part(digest, named[0], bytes(row[0]), bool(row[1]), bool(row[2])))

@@ -12,7 +12,9 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from time import monotonic
 from typing import NamedTuple
+from uuid import UUID
 
 from perdure.base.text import counted
 from perdure.errors import Busy
@@ -22,6 +24,40 @@ from perdure.log.protocol import Head
 from perdure.log.turns import ThreadTurn
 
 WHOLE = -1  # the store's; 0 is that of spaces that are still to be made
+
+
+def keep_out(session: Session, tenant: UUID, wait_s: float) -> None:
+    """Within a transaction that was begun, lock a tenant's row whole; from then on the transaction has no limits.
+
+    Nothing where there is no such row. Raises the driver's error where others keep it for longer than `wait_s` in all.
+    """
+    began = monotonic()
+    with session.together():
+        session.lift_limits()
+        _limit(session, wait_s)
+        session.send("hold_tenant", (tenant,))  # nobody passes from here on
+    with session.together():
+        _limit(session, wait_s - (monotonic() - began))
+        session.send("lock_tenant", (tenant,))
+        session.send("set_statement_wait", ("0",))
+    session.wait_at_most(None)
+
+
+def pass_by(session: Session, tenant: UUID) -> None:
+    """Wait for whoever waits to keep all writers out, in a transaction of its own; together with what follows, in such a block."""
+    with session.together():
+        session.begin()
+        session.send("pass_tenant", (tenant,))
+        session.run("ROLLBACK")
+
+
+def _limit(session: Session, wait_s: float) -> None:
+    """Have each statement that follows wait for at most as long."""
+    session.wait_at_most(max(0.0, wait_s))
+    # Of the statement as a whole: it waits for one writer after the other, and a limit of locks is of each wait.
+    told = (str(max(1, int(wait_s * 1000))),)
+    session.send("set_statement_wait", told)
+    session.send("set_lock_wait", told)
 
 
 class Locked(NamedTuple):

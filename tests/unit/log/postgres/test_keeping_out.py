@@ -3,18 +3,42 @@
 from __future__ import annotations
 
 import threading
+from contextlib import contextmanager
 
 import psycopg
 import pytest
 
-from perdure.errors import Busy
+from perdure.errors import Busy, Unavailable
 from perdure.log.postgres import FileKeystore, PostgresLog
-from perdure.log.protocol import Batch
+from perdure.log.protocol import Batch, Cached
 from postgres_server import ROLE, fresh_database, shared_server
 
 WAIT_S = 1.0
 WRITERS = 6
 EACH_S = 0.4  # so all of them take longer than the wait, and each takes less
+
+
+@contextmanager
+def ending_in_turn(writers):
+    """Have writers at work that end one after the other; when the block ends they are gone."""
+    over = threading.Event()
+
+    def end_in_turn() -> None:
+        for writer in writers:
+            over.wait(EACH_S)
+            writer.rollback()
+
+    ending = threading.Thread(target=end_in_turn)
+    try:
+        for writer in writers:
+            writer.execute("SELECT tenant FROM perdure.tenant FOR KEY SHARE")
+        ending.start()
+        yield
+        over.set()
+        ending.join()
+    finally:
+        for writer in writers:
+            writer.close()
 
 
 @pytest.mark.parametrize("told", [None, WAIT_S], ids=["of the log", "of the call"])
@@ -24,62 +48,87 @@ def test_a_time_out_is_of_all_writers_together_and_not_of_each(tmp_path, told):
     own_s = WAIT_S if told is None else 60.0
     log = PostgresLog.open(address, tenant="ada", keystore=keystore, timeout_s=own_s)
     writers = [psycopg.connect(server.address(database, "postgres")) for _ in range(WRITERS)]
-    over = threading.Event()
+    with ending_in_turn(writers), pytest.raises(Busy), log.writer(told):
+        pass
+    with log.writer(told):  # nothing stays of the wait that was in vain
+        assert log.spaces() == []
+    log.close()
 
-    def end_in_turn() -> None:
-        for writer in writers:
-            over.wait(EACH_S)
-            writer.rollback()
 
-    try:
-        for writer in writers:
-            writer.execute("SELECT tenant FROM perdure.tenant FOR KEY SHARE")
-        ending = threading.Thread(target=end_in_turn)
-        ending.start()
-        with pytest.raises(Busy), log.writer(told):
-            pass
-        over.set()
-        ending.join()
-        with log.writer(told):  # nothing stays of the wait that was in vain
-            assert log.spaces() == []
-    finally:
-        for writer in writers:
-            writer.close()
+def append(log, space):
+    log.append(space, log.head(space), Batch([b"more"]))
+
+
+def keep_snapshot(log, space):
+    log.put_cache(space, "state", Cached(log.head(space), b"derived"))
+
+
+def await_waiting(log, thread, count):
+    """Return once a thread waits for a row, and with it so many sessions of the log's database wait for a row."""
+    waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
+    with psycopg.connect(log.place().database.address, autocommit=True) as connection:
+        while connection.execute(waiting).fetchone() != (count,):
+            assert thread.is_alive()
+
+
+@contextmanager
+def three_logs(directory):
+    """Open a tenant three times, with two spaces that the first makes; yield the logs and the spaces' numbers."""
+    address, keystore = shared_server().address(fresh_database(), ROLE), FileKeystore(directory / "keys")
+    logs = [PostgresLog.open(address, tenant="ada", keystore=keystore) for _ in range(3)]
+    yield logs, [logs[0].create_space(name * 16, b"first") for name in (b"a", b"b")]
+    for log in logs:
         log.close()
 
 
-def test_a_writer_that_comes_later_does_not_pass_whoever_waits_to_keep_all_out(tmp_path):
-    server, database = shared_server(), fresh_database()
-    keystore = FileKeystore(tmp_path / "keys")
-    first, keeper, later = (
-        PostgresLog.open(server.address(database, ROLE), tenant="ada", keystore=keystore) for _ in range(3)
-    )
-    spaces = [first.create_space(name * 16, b"first") for name in (b"a", b"b")]
-    order: list[str] = []
-
-    def keep_out() -> None:
-        with keeper.writer():
-            order.append("keeper")
-
-    def write() -> None:
-        later.append(spaces[1], later.head(spaces[1]), Batch([b"more"]))
-        order.append("later")
-
-    def await_waiting(count: int) -> None:
-        told = (
-            f"SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = '{database}'"
-        )
-        while server.execute(told, database) != [(count,)]:
-            assert "later" not in order
-
-    threads = [threading.Thread(target=keep_out), threading.Thread(target=write)]
-    with first.writer(space=spaces[0]):
-        first.head(spaces[0])  # from here on nobody else writes there, and nobody keeps all out
+def run_while_written(log, space, works):
+    """Begin the works one after the other, each once the one before waits for a row, while a thread writes to the space."""
+    threads = [threading.Thread(target=work) for work in works]
+    with log.writer(space=space):
+        log.head(space)  # from here on nobody else writes there, and nobody keeps all out
         for count, thread in enumerate(threads, 1):
             thread.start()
-            await_waiting(count)
+            await_waiting(log, thread, count)
     for thread in threads:
         thread.join()
+
+
+@pytest.mark.parametrize("write", [append, keep_snapshot])
+def test_a_writer_that_comes_later_does_not_pass_whoever_waits_to_keep_all_out(tmp_path, write):
+    order: list[str] = []
+    with three_logs(tmp_path) as ((first, keeper, later), spaces):
+
+        def keep_out() -> None:
+            with keeper.writer():
+                order.append("keeper")
+
+        def write_later() -> None:
+            write(later, spaces[1])
+            order.append("later")
+
+        run_while_written(first, spaces[0], [keep_out, write_later])
     assert order == ["keeper", "later"]
-    for log in (first, keeper, later):
-        log.close()
+
+
+def test_a_writer_that_comes_later_does_not_pass_whoever_waits_to_delete_the_tenant(tmp_path):
+    kinds: list[object] = []
+    with three_logs(tmp_path) as ((first, keeper, later), spaces):
+
+        def write_later() -> None:
+            with pytest.raises(Unavailable) as caught:
+                append(later, spaces[1])
+            kinds.append(caught.value.details["kind"])
+
+        run_while_written(first, spaces[0], [keeper.drop, write_later])
+    assert kinds == ["gone"]
+
+
+def test_deleting_a_tenant_gives_up_writers_that_come_one_after_the_other(tmp_path):
+    server, database = shared_server(), fresh_database()
+    keystore = FileKeystore(tmp_path / "keys")
+    log = PostgresLog.open(server.address(database, ROLE), tenant="ada", keystore=keystore, timeout_s=WAIT_S)
+    writers = [psycopg.connect(server.address(database, "postgres")) for _ in range(WRITERS)]
+    with ending_in_turn(writers), pytest.raises(Busy):
+        log.drop()
+    log.create_space(b"a" * 16, b"first")  # nothing was deleted
+    assert log.drop().existed
