@@ -105,6 +105,7 @@ class Server:
         self.process: subprocess.Popen[bytes] | None = None
         self._count = itertools.count(1)
         self._made: deque[str] = deque()
+        self.has_template = False  # whether it was seen that there is one with the tables in it
         try:
             self._begin()
         except BaseException:  # raised again: what did not start leaves nothing behind
@@ -191,10 +192,11 @@ class Server:
         """Make a database like the template, and return its name."""
         name = f"d{next(self._count)}"
         self.keep(template)  # more are to be made like it
-        self.execute(f"CREATE DATABASE {name} TEMPLATE {template} STRATEGY file_copy")
+        with psycopg.connect(self.address("postgres"), autocommit=True) as connection:
+            connection.execute(f"CREATE DATABASE {name} TEMPLATE {template} STRATEGY file_copy".encode())
+            if len(self._made) >= DATABASES_MAX:
+                self._drop_oldest(connection)
         self._made.append(name)
-        if len(self._made) > DATABASES_MAX:
-            self._drop(self._made.popleft())
         return name
 
     def keep(self, name: str) -> None:
@@ -202,12 +204,19 @@ class Server:
         if name in self._made:
             self._made.remove(name)
 
-    def _drop(self, name: str) -> None:
-        """Drop a database; one that somebody is connected to is left for later."""
+    def _drop_oldest(self, connection: psycopg.Connection) -> None:
+        """Drop the oldest database that nobody is connected to, if there is one."""
+        # Asked first, because a DROP waits for seconds before it says that somebody is connected.
+        asked = connection.execute("SELECT datname FROM pg_stat_activity WHERE datname IS NOT NULL")
+        used = {name for (name,) in asked}
+        oldest = next((name for name in self._made if name not in used), None)
+        if oldest is None:
+            return
         try:
-            self.execute(f"DROP DATABASE IF EXISTS {name}")
-        except psycopg.errors.ObjectInUse:
-            self._made.append(name)
+            connection.execute(f"DROP DATABASE IF EXISTS {oldest}".encode())
+        except psycopg.errors.ObjectInUse:  # since it was asked
+            return
+        self._made.remove(oldest)
 
     def signal(self, number: int) -> None:
         """Send a signal to the server's first process."""
@@ -257,12 +266,20 @@ _TEMPLATE = "ready"
 
 def fresh_database(server: Server) -> str:
     """Return the name of a new database of a server, with the tables in it and no tenant."""
-    if not server.execute(f"SELECT 1 FROM pg_database WHERE datname = '{_TEMPLATE}'"):
-        server.execute(f"CREATE DATABASE {_TEMPLATE}")
-        with psycopg.connect(server.address(_TEMPLATE), autocommit=True) as connection:
-            migrate(connection)
-            server.execute(f"CREATE ROLE {ROLE} LOGIN")
-            grant(connection, ROLE)
-            # Those made like it are none of its copies, nor of each other: many are used with one keystore.
-            connection.execute("UPDATE perdure.schema_version SET home = NULL")
+    if not server.has_template:
+        _make_template(server)
+        server.has_template = True
     return server.new_database(_TEMPLATE)
+
+
+def _make_template(server: Server) -> None:
+    """Make the database that others with tables are made like, if a server does not have it yet."""
+    if server.execute(f"SELECT 1 FROM pg_database WHERE datname = '{_TEMPLATE}'"):
+        return
+    server.execute(f"CREATE DATABASE {_TEMPLATE}")
+    with psycopg.connect(server.address(_TEMPLATE), autocommit=True) as connection:
+        migrate(connection)
+        server.execute(f"CREATE ROLE {ROLE} LOGIN")
+        grant(connection, ROLE)
+        # Those made like it are none of its copies, nor of each other: many are used with one keystore.
+        connection.execute("UPDATE perdure.schema_version SET home = NULL")
