@@ -23,15 +23,15 @@ class Request(Generic[T]):
         self, plan: Callable[[Draft], T], analysed_by: Collection[Profile], actor: str | None = None
     ) -> None:
         self.plan, self.analysed_by, self.actor = plan, analysed_by, actor
-        self.done = False
+        self.done = self.is_stored = False
         self.reply: T | None = None
         self.error: BaseException | None = None
 
 
 def fail_all(group: Sequence[Request[object]], error: BaseException) -> None:
-    """Give those that have no error yet this one."""
+    """Give this error to those that have none yet, and were not stored before it."""
     for request in group:
-        if request.error is None:
+        if request.error is None and not request.is_stored:
             request.error = error
 
 

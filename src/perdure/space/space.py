@@ -370,6 +370,8 @@ class Space:
             try:
                 if whole.planned:
                     self._append((state, reader), expected, whole)
+                    for request in group:
+                        request.is_stored = request not in later
                 return later
             except NotFound:
                 pass  # purged, or erased whole, meanwhile: plan again on what is there now

@@ -1,10 +1,16 @@
-"""Who leads the writes of a space, and who need not wait for it."""
+"""Who leads the writes of a space, who need not wait for it, and who is told that a transaction failed."""
 
 from __future__ import annotations
 
 import threading
+from concurrent.futures import Future, ThreadPoolExecutor
 
+import pytest
+
+from perdure import MemoryConfig, StorageFull, Store
+from perdure.log.memory import MemoryLog
 from perdure.space.requests import Lead, Request
+from unit.space.logs import WrappedLog
 
 
 def request() -> Request[object]:
@@ -48,3 +54,38 @@ def test_one_leads_at_a_time_and_a_failure_hands_the_lead_on():
     for thread in threads:
         thread.join()
     assert most == [1] * 16
+
+
+def test_a_transaction_that_fails_is_told_to_those_alone_who_were_not_stored_by_one_before_it():
+    log = WrappedLog(MemoryLog())
+    store = Store.open(log=log, audit="off", config=MemoryConfig(on_id_conflict="replace"))
+    memory, appends = store.memory(), 0
+    leads, goes_on = threading.Event(), threading.Event()
+    memory.remember("first")
+
+    def before_append():
+        nonlocal appends
+        appends += 1
+        if appends == 1:
+            leads.set()
+            goes_on.wait()
+        if appends == 3:
+            raise StorageFull("there is no room")
+
+    log.before_append = before_append
+    with ThreadPoolExecutor() as threads:
+        asked: list[Future[object]] = [threads.submit(memory.remember, "of the leader")]
+        leads.wait()
+        for id_, text in (("same", "one"), ("c", "of c"), ("same", "two"), ("d", "of d")):
+            asked.append(threads.submit(memory.remember, text, id=id_))
+            while len(memory._space._queue) < len(asked) - 1:  # it comes into the group in this order
+                pass
+        goes_on.set()
+        errors = [one.exception() for one in asked]
+    assert appends == 3
+    told = [fact.text for fact in memory.list().items]
+    assert [error is None for error in errors] == [True, True, True, False, True]
+    assert sorted(told) == ["first", "of c", "of d", "of the leader", "one"]
+    with pytest.raises(StorageFull):
+        raise errors[3]
+    store.close()
