@@ -173,7 +173,9 @@ def delete_tenant(address: str, tenant: str, *, keystore: KeystoreForm | None) -
 
     Raises:
         NotFound: there is no such tenant.
-        InvalidRequest, WrongKey, Busy, Unavailable: nothing was deleted.
+        InvalidRequest, WrongKey, Busy: nothing was deleted.
+        Unavailable: nothing was, or the database broke off as it was to confirm: the message says what is known, and the same
+            call goes on.
     """
     Lookout(address)
     if keystore is None:

@@ -573,7 +573,9 @@ class Store:
 
         Raises:
             InvalidRequest: the store is in files: close it, and remove its directory.
-            WrongKey, Busy, Unavailable: nothing was deleted.
+            WrongKey, Busy: nothing was deleted.
+            Unavailable: nothing was, or the database broke off as it was to confirm: the message says what is known, and the
+                same call goes on.
         """
         self._check_open()
         drop = getattr(self.log, "drop", None)

@@ -133,6 +133,7 @@ def conclude(
         purged = purge_store(log, progress)
     except PerdureError as error:
         error.details["certificate"] = certificate_object(unpurged)
+        _say_erased(error, "the purge after it could not be done")
         raise
     steps += [Step("rewritten", True), Step(reach.overwritten, not purged.pending)]
     return Concluded(purged.pending, purged, _certify(log, operation, removed, at, steps))
@@ -156,9 +157,13 @@ def _certify(log: Log, operation: Operation, removed: Removed, at: int, steps: S
     try:
         return _certified(log, operation, removed, at, steps)
     except (Busy, Unavailable) as error:
-        error.message = f"what was to be erased is erased, but it could not be certified: {error.message}"
-        error.args = (error.message,)
+        _say_erased(error, "it could not be certified")
         raise
+
+
+def _say_erased(error: PerdureError, but: str) -> None:
+    error.message = f"what was to be erased is erased, but {but}: {error.message}"
+    error.args = (error.message,)
 
 
 def _certified(

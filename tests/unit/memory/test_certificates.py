@@ -268,6 +268,7 @@ def test_where_the_purge_fails_the_error_has_the_certificate_of_what_was_erased(
         with pytest.raises(error) as caught:
             erase(store)
         del log.purge, log.epoch
+        assert caught.value.message.startswith("what was to be erased is erased, but the purge")
         certificate = read_kept_certificate(caught.value.details["certificate"])
         assert certificate == read_kept_certificate(json.loads(json.dumps(error_object(caught.value))))
         assert [(step.name, step.done) for step in certificate.steps] == [

@@ -8,14 +8,18 @@ has it, and afterwards by remembering that it was told to destroy it.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from hmac import compare_digest
 from time import monotonic
 from typing import NamedTuple
 from uuid import UUID
 
-from perdure.errors import PerdureError, WrongKey
+import psycopg
+
+from perdure.errors import PerdureError, Unavailable, WrongKey
 from perdure.log.postgres.connections import Database, Session
+from perdure.log.postgres.failures import is_broken
 from perdure.log.postgres.keystore import FileKeystore, Keystore
 from perdure.log.postgres.tenants import tenant_id, verifier_of
 from perdure.log.postgres.turns import keep_out
@@ -80,8 +84,9 @@ def drop(
 
     Raises:
         WrongKey: the keystore is not the tenant's; nothing was deleted.
-        Busy, Unavailable: of the keystore; nothing was deleted.
-        psycopg.Error: what was to be deleted at once was not, or the call is to be made again.
+        Busy, Unavailable: of the keystore; nothing was deleted. Or the database broke off as it was to confirm: the
+            message says what is known, and the same call goes on.
+        psycopg.Error: nothing was deleted.
     """
     digests = [tenant_id(name), *(tenant_id(name, part) for part in beside)]
     with database.session(digests[0]) as session:
@@ -94,11 +99,26 @@ def drop(
         session.turn_to(own)
         spaces, (_, _, records) = len(session.rows("spaces", (own,))), session.rows("sizes", (own,))[0]
         _bury(session, parts)
-        session.commit()
+        with _telling("whether its rows are deleted is unknown", is_broken):
+            session.commit()
         answers = {part.own: _shred(keystore, part.own, known) for part in parts} if encrypted else {}
-        _finish(session, parts, answers)
+        with _telling("its rows are deleted, and its name still stands for it"):
+            _finish(session, parts, answers)
     is_whole = encrypted and not known.lacking and all(answers.values())
     return Dropped(True, spaces, int(records), pending=not is_whole)
+
+
+@contextmanager
+def _telling(what: str, of: Callable[[psycopg.Error], bool] = lambda _: True) -> Iterator[None]:
+    """Raise Unavailable that says what is known of the deletion, for the driver's errors `of` this kind."""
+    try:
+        yield
+    except psycopg.Error as error:
+        if not of(error):
+            raise
+        raise Unavailable(
+            f"the database did not confirm that the tenant is deleted: {what}. Delete it once more, once the database is there"
+        ) from error
 
 
 def _lock(session: Session, digests: Sequence[UUID], only: UUID | None, timeout_s: float) -> list[_Part]:

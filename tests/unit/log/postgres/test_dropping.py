@@ -13,6 +13,7 @@ from perdure.log.postgres import FileKeystore, PostgresLog
 from perdure.log.postgres.connections import Database
 from perdure.log.postgres.dropping import drop
 from perdure.log.protocol import Batch
+from postgres_proxy import Proxy
 from postgres_server import ROLE, fresh_database, identity_of, shared_server
 
 SECRET = bytes(range(32))
@@ -32,6 +33,19 @@ class Late(FileKeystore):
     def drop_tenant(self, tenant):
         super().drop_tenant(tenant)
         return False
+
+
+class CutAfter(FileKeystore):
+    """Calls something once it was told to drop a tenant."""
+
+    def __init__(self, directory, then):
+        super().__init__(directory)
+        self.then = then
+
+    def drop_tenant(self, tenant):
+        dropped = super().drop_tenant(tenant)
+        self.then()
+        return dropped
 
 
 @pytest.fixture
@@ -309,3 +323,31 @@ def test_a_deletion_that_died_at_any_statement_is_ended_by_the_next(name, place,
     finally:
         for database in opened:
             database.close()
+
+
+@pytest.mark.parametrize(("which", "when", "known"), [
+    (1, "before", "whether its rows are deleted is unknown"),
+    (1, "sent", "whether its rows are deleted is unknown"),
+    (2, "before", "its rows are deleted, and its name still stands for it"),
+    (2, "sent", "its rows are deleted, and its name still stands for it"),
+])  # fmt: skip
+def test_a_deletion_that_nobody_confirmed_says_what_is_known_and_goes_on(name, place, which, when, known):
+    proxy = Proxy(shared_server().root)
+    database = Database(f"postgresql://{ROLE}@/{name}?host={proxy.root}", timeout_s=5)
+    database.open()
+    keystore = FileKeystore(place)
+    try:
+        if which == 1:
+            proxy.cut("COMMIT", when)
+        else:
+            keystore = CutAfter(place, lambda: proxy.cut("COMMIT", when))
+        with pytest.raises(Unavailable, match=known):
+            drop(database, keystore, "ada", PARTS)
+        assert proxy.cuts == 1
+        again = drop(database, FileKeystore(place), "ada", PARTS)
+        # Where it was done up to its end there is nothing left to go on with.
+        assert (again.existed, again.pending) == ((which, when) != (2, "sent"), False)
+        check_gone(name, place)
+    finally:
+        database.close()
+        proxy.close()
