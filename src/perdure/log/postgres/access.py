@@ -300,13 +300,15 @@ class Access:
         """Yield a session within a transaction, for the block to commit; what it has not committed is undone.
 
         A thread that keeps all writers out uses the session that it does so with, since it would wait for itself on
-        another; its lock is taken anew afterwards.
+        another; its lock is taken anew afterwards. One that has a space locked lets go of it; an append asks for it anew.
 
         Args:
             keys: fresh ones that the transaction claims. Raises Doomed where it cannot.
         """
         held = self.turns.held.whole
         if held is None:
+            # Else who waits to keep all writers out would wait for this thread, and the session for him.
+            self.unlock()
             with self.database.session(self.tenant) as session:
                 noting.begin(session, self.tenant, keys).check()
                 yield session

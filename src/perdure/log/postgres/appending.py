@@ -45,6 +45,9 @@ class Append:
         has caught up, nobody is faster once more.
         """
         access, expected = self._access, self._expected
+        if self._batch.erase and not access.sealer.encrypts and access.turns.held.whole is None:
+            # By itself: who waits to keep all writers out waits for whoever shares the tenant's row, and this for him.
+            access.note("stain_tenant", (access.tenant,))
         known = access.turns.held.locked
         key = known.key if known is not None and known.space == self._space else None
         # Who keeps all writers out, or lost his place once, goes on holding it.

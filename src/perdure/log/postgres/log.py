@@ -310,7 +310,10 @@ class PostgresLog:
 
         All or nothing in the database. From then on whoever has the tenant open gets Unavailable, of the kind "gone".
 
-        Raises WrongKey, Busy, Unavailable: nothing was deleted; also where the tenant is gone already.
+        Raises:
+            WrongKey, Busy: nothing was deleted.
+            Unavailable: nothing was, also where the tenant is gone already; or the database broke off as it was to confirm:
+                the message says what is known, and the same call goes on.
         """
         access = self._access
         access.check_open()

@@ -132,3 +132,48 @@ def test_deleting_a_tenant_gives_up_writers_that_come_one_after_the_other(tmp_pa
         log.drop()
     log.create_space(b"a" * 16, b"first")  # nothing was deleted
     assert log.drop().existed
+
+
+def make_space(log):
+    log.create_space(b"c" * 16, b"first")
+
+
+def note_backup(log):
+    log.note_backup(1)
+
+
+@pytest.mark.parametrize("work", [make_space, note_backup])
+def test_whoever_has_a_space_locked_and_writes_beside_it_waits_for_nobody_who_waits_for_him(tmp_path, work):
+    with three_logs(tmp_path) as ((writer, keeper, _), spaces), writer.writer(space=spaces[0]):
+        writer.head(spaces[0])
+        thread = threading.Thread(target=take_turn, args=(keeper,))
+        thread.start()
+        await_waiting(writer, thread, 1)
+        work(writer)  # else Busy, both of them
+        thread.join()
+
+
+def take_turn(log):
+    """Keep all writers out for a moment."""
+    with log.writer():
+        pass
+
+
+def test_the_first_erasure_of_a_tenant_that_is_not_encrypted_waits_for_nobody_who_waits_for_it():
+    address = shared_server().address(fresh_database(), ROLE)
+    writer, keeper = (
+        PostgresLog.open(address, tenant="ada", keystore=None, secret=bytes(32), timeout_s=WAIT_S * 10)
+        for _ in range(2)
+    )
+    space = writer.create_space(b"a" * 16, b"first")
+    writer.append(space, writer.head(space), Batch([b"more"]))
+    thread = threading.Thread(target=take_turn, args=(keeper,))
+    with writer.writer(space=space):
+        head = writer.head(space)
+        thread.start()
+        await_waiting(writer, thread, 1)
+        assert writer.append(space, head, Batch([], [2])).erasures == 1
+    thread.join()
+    assert [entry.data for entry in keeper.read(space, 0, 2)] == [b"first", None]
+    for log in (writer, keeper):
+        log.close()

@@ -77,6 +77,7 @@ SELECT epoch, spaces, keys_from, destroyed_below, stained FROM perdure.tenant WH
 UPDATE perdure.tenant SET spaces = %s WHERE tenant = %s
 
 -- name: stain_tenant
+-- Before what is erased is: it is known by then that it will lie about.
 UPDATE perdure.tenant SET stained = true WHERE tenant = %s AND NOT stained
 
 -- name: note_purge
