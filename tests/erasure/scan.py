@@ -10,13 +10,14 @@ from __future__ import annotations
 import atexit
 import base64
 import functools
+import hashlib
 import json
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-CHUNK_BYTES = 1 << 24
+CHUNK_BYTES = 1 << 20
 PREFIX_BYTES = 10
 
 Hits = dict[str, list[str]]
@@ -112,21 +113,31 @@ def _base64_forms(data: bytes) -> dict[str, bytes]:
     return forms
 
 
-def _scan(directory: Path, forms: dict[str, bytes]) -> Hits:
-    hits: Hits = {}
-    for path in sorted(directory.rglob("*")):
-        if path.is_file():
-            there = sorted(_forms_in(path, forms))
-            if there:
-                hits[str(path.relative_to(directory))] = there
-    return hits
+class _Search:
+    """Looks for one set of byte strings, and remembers what it found in which bytes.
 
+    Most of what a database's directory holds is zeros, is there several times, or was there at the scan before.
+    """
 
-def _forms_in(path: Path, forms: dict[str, bytes]) -> set[str]:
-    there: set[str] = set()
-    for chunk in _chunks(path, overlap=max(map(len, forms.values())) - 1):
-        there |= {name for name, form in forms.items() if form in chunk}
-    return there
+    def __init__(self, forms: dict[str, bytes]) -> None:
+        self._forms = forms
+        self._overlap = max(map(len, forms.values())) - 1
+        self._known: dict[bytes, frozenset[str]] = {}  # by the digest of a chunk
+
+    def under(self, directory: Path) -> Hits:
+        hits: Hits = {}
+        for path in sorted(directory.rglob("*")):
+            if path.is_file():
+                there = {name for chunk in _chunks(path, self._overlap) for name in self._names_in(chunk)}
+                if there:
+                    hits[str(path.relative_to(directory))] = sorted(there)
+        return hits
+
+    def _names_in(self, chunk: bytes) -> frozenset[str]:
+        digest = hashlib.sha256(chunk).digest()
+        if digest not in self._known:
+            self._known[digest] = frozenset(name for name, form in self._forms.items() if form in chunk)
+        return self._known[digest]
 
 
 def _chunks(path: Path, overlap: int) -> Iterator[bytes]:
@@ -138,9 +149,19 @@ def _chunks(path: Path, overlap: int) -> Iterator[bytes]:
             tail = (tail + data)[-overlap:] if overlap else b""
 
 
-if __name__ == "__main__":
+@functools.lru_cache(maxsize=4)
+def _search_for(forms: str) -> _Search:
+    """Return the search for byte strings that are told in JSON; those of the last requests are kept."""
+    return _Search({name: bytes.fromhex(form) for name, form in json.loads(forms).items()})
+
+
+def _serve() -> None:
     for line in sys.stdin:
         asked = json.loads(line)
-        needles = {name: bytes.fromhex(form) for name, form in asked["forms"].items()}
-        sys.stdout.write(json.dumps(_scan(Path(asked["directory"]), needles)) + "\n")
+        search = _search_for(json.dumps(asked["forms"]))
+        sys.stdout.write(json.dumps(search.under(Path(asked["directory"]))) + "\n")
         sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    _serve()

@@ -72,10 +72,16 @@ class Site:
         self.database = fresh_database(self.server)
         self.keystore = keystore
         self.clock = ManualClock(NOW)
+        # All stores of one address share their connections, which stay as long as one of them is open.
+        self._holder = self.open("holder")
 
     def open(self, tenant: str, **how: Any) -> Store:
         how = {"keystore": self.keystore, "clock": self.clock} | how
         return Store.open(self.server.address(self.database, ROLE), tenant=tenant, **how)
+
+    def close(self) -> None:
+        self._holder.close()
+        self.server.stop()
 
     def traces(self) -> Hits:
         """Return what files hold of the marker, once all that the server has in memory is in them."""
@@ -126,7 +132,7 @@ def is_marked(data: bytes) -> bool:
 def site(tmp_path_factory) -> Iterator[Site]:
     made = Site(tmp_path_factory.mktemp("site") / "keys")
     yield made
-    made.server.stop()
+    made.close()
 
 
 def test_what_is_forgotten_or_purged_cannot_be_opened_with_any_key_that_is_left(site):

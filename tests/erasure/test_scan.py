@@ -43,3 +43,16 @@ def test_a_file_without_the_marker_is_clean(tmp_path):
     assert holders(tmp_path, MARKER) == {}
     assert found(tmp_path, {"text": b"another"}) == {"file": ["text"]}
     assert min(map(len, forms_of(MARKER).values())) >= 6
+
+
+def test_what_was_clean_before_is_searched_again_and_a_copy_of_it_is_found_as_well(tmp_path):
+    clean, copies = bytes(2 * CHUNK_BYTES), ("file", "other", "third")
+    for name in copies:
+        (tmp_path / name).write_bytes(clean)
+    assert holders(tmp_path, MARKER) == {}
+    (tmp_path / "other").write_bytes(clean[:-1000] + MARKER.encode() + clean[-1000:])
+    assert list(holders(tmp_path, MARKER)) == ["other"]
+    (tmp_path / "file").write_bytes((tmp_path / "other").read_bytes())
+    assert list(holders(tmp_path, MARKER)) == ["file", "other"]
+    assert found(tmp_path, {"zeros": bytes(9)}) == {name: ["zeros"] for name in copies}
+    assert list(holders(tmp_path, MARKER)) == ["file", "other"]
