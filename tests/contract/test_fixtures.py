@@ -11,9 +11,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from backends import POSTGRES, chosen
+from backends import POSTGRES, chosen, open_at
 from contract.cases import FIXTURES, cases, changes_nothing
-from contract.stores import SECRET, caller_of, open_store, shared_store
+from contract.stores import NOW, SECRET, caller_of, open_store, shared_store
 from perdure import InvalidRequest, ManualClock, MemoryConfig, PerdureError, Store
 from perdure.contract.limits import HTTP
 from perdure.contract.naming import camel_case
@@ -116,12 +116,31 @@ class DatabaseCopies:
         return shared_server().address(database, ROLE)
 
 
+class Tenants:
+    """Empty stores: tenants of one database, with nothing in them and a keystore of their own."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder, self._count = folder, 0
+
+    def open(self) -> Store:
+        self._count += 1
+        return open_at(
+            self._folder / str(self._count) / "store", POSTGRES, clock=ManualClock(NOW), secret=SECRET
+        )
+
+
+def copies_of(kind: str, backend: str, folder: Path) -> Copies | DatabaseCopies | Tenants:
+    if backend != POSTGRES:
+        return Copies(folder, kind, backend)
+    return DatabaseCopies(folder, kind) if kind == "full" else Tenants(folder)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["empty", "full"])
 @pytest.mark.parametrize("backend", chosen("sqlite", "journal", "postgres"))
 def test_every_backend_gives_the_same_replies(tmp_path, backend, kind):
     wrong = []
-    copies = DatabaseCopies(tmp_path, kind) if backend == POSTGRES else Copies(tmp_path, kind, backend)
+    copies = copies_of(kind, backend, tmp_path)
     with copies.open() as read:
         for case in [case for case in ALL if case["store"] == kind]:
             if changes_nothing(case):
