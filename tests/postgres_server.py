@@ -5,14 +5,21 @@ from __future__ import annotations
 import atexit
 import os
 import time
+from collections.abc import Callable
 from functools import cache
+from typing import Any
 from uuid import UUID
 
 import psycopg
+import pytest
 from bench import postgres_server
 from bench.postgres_server import ROLE, Server
 
+from perdure.log.postgres import connections
+from perdure.log.postgres.pool import Connection, Pool
 from perdure.log.postgres.tenants import tenant_id
+
+AWAY_S = 0.3
 
 _servers: dict[int, Server] = {}
 _failed: dict[int, Exception] = {}
@@ -89,3 +96,16 @@ def await_replay(primary: Server, standby: Server, patience_s: float) -> None:
     while not standby.execute(asked)[0][0]:
         assert time.monotonic() < deadline, "the standby does not follow"
         time.sleep(0.01)
+
+
+def give_up_soon(patch: pytest.MonkeyPatch) -> None:
+    """Let stores that are opened from now on wait for AWAY_S where the database is away, instead of for seconds.
+
+    For an answer of one that is there they wait as long as ever, so this asks nothing of how fast it is.
+    """
+
+    def made(connect: Callable[[], Connection], size_max: int, wait_s: float, **how: Any) -> Pool:
+        assert wait_s == connections.CONNECT_S
+        return Pool(connect, size_max, AWAY_S, **how)
+
+    patch.setattr(connections, "Pool", made)

@@ -18,7 +18,7 @@ from perdure.opening import has_tenant
 from perdure.server.keys import Grant, Keyring
 from perdure.server.places import places_of
 from perdure.server.settings import Opening, Settings
-from postgres_server import ROLE, Server, fresh_address, shared_server
+from postgres_server import ROLE, Server, fresh_address, give_up_soon, shared_server
 from unit.server.databases import app_on, ask, ready, remember, texts
 from unit.server.running_server import running
 
@@ -299,7 +299,8 @@ def own_server():
     server.stop()
 
 
-def test_a_database_that_stops_and_comes_back_is_served_again_without_a_start(own_server, keys):
+def test_a_database_that_stops_and_comes_back_is_served_again_without_a_start(own_server, keys, monkeypatch):
+    give_up_soon(monkeypatch)
     app = app_on(own_server.address("own"), keys)
     try:
         assert remember(app, "before").status_code == 200

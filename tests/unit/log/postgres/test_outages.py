@@ -20,7 +20,7 @@ from perdure.errors import PerdureError
 from perdure.log.postgres.pool import Pool
 from perdure.log.postgres.tenants import tenant_id
 from perdure.log.protocol import Batch
-from postgres_server import ROLE, Server, fresh_database
+from postgres_server import ROLE, Server, fresh_database, give_up_soon
 from unit.space.logs import in_a_thread
 
 PASSWORD = "Qz-canary-password"
@@ -38,6 +38,11 @@ def server() -> Iterator[Server]:
 @pytest.fixture
 def database(server) -> str:
     return fresh_database(server)
+
+
+@pytest.fixture
+def soon_given_up(monkeypatch) -> None:
+    give_up_soon(monkeypatch)
 
 
 Open = Callable[..., Store]
@@ -75,7 +80,7 @@ def held(server: Server, database: str, statement: str) -> psycopg.Connection:
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGQUIT, None], ids=["fast", "immediate", "killed"])
-def test_an_open_store_goes_on_by_itself_when_the_server_is_there_again(server, store, how):
+def test_an_open_store_goes_on_by_itself_when_the_server_is_there_again(soon_given_up, server, store, how):
     threads = [threading.Thread(target=store.memory().recall, args=("kettle",)) for _ in range(6)]
     for thread in threads:
         thread.start()
@@ -341,7 +346,7 @@ def guarded(server) -> Iterator[str]:
 
 
 def test_a_password_that_is_wrong_is_refused_and_none_is_ever_shown(
-    server, database, guarded, open_store, caplog
+    soon_given_up, server, database, guarded, open_store, caplog
 ):
     host = f"?host={server.root}"
     for wrong in (f"{PASSWORD}x", ""):
