@@ -24,7 +24,7 @@ FORBIDDEN = {
 }
 # They look at the database, not at anybody's rows.
 OF_NOBODY = {
-    "set_tenant", "set_tenant_everywhere", "set_lock_wait", "set_statement_wait", "set_no_limits", "set_lazy_commit", "writable", "schema_exists", "schema_versions",
+    "set_session", "set_tenant", "set_tenant_everywhere", "set_lock_wait", "set_statement_wait", "set_idle_wait", "set_lazy_commit", "writable", "schema_exists", "schema_versions",
     "add_version", "has_citus", "granted_roles", "is_distributed", "distribute", "share_versions", "present_role", "role_state",
     "may_use_schema", "may_use_table", "may_create", "holds_tenants", "server_version",
     "schema_home", "may_note_home", "note_home", "lacking_tables", "open_tables",

@@ -124,7 +124,7 @@ class Access:
         """Raise Unavailable where the database says nothing for a few seconds, for who is to tell soon how it is."""
         self.check_open()
         try:
-            with self.database.session(self.tenant, brief=True, soon=True) as session:
+            with self.database.session(self.tenant, soon=True) as session:
                 session.row("head", (self.tenant, 0))
         except psycopg.Error as error:
             if isinstance(error, Silence):  # else one connection is broken, and another one may do better

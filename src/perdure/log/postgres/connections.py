@@ -23,7 +23,7 @@ from perdure.errors import InvalidRequest, StorageFull, Unavailable
 from perdure.log.postgres.failures import unmet
 from perdure.log.postgres.pool import Link, Pool
 from perdure.log.postgres.queries import query, tenant_everywhere
-from perdure.log.postgres.wire import Asked, Key, Params, Reply, Row, Wire
+from perdure.log.postgres.wire import Asked, Key, Line, Params, Reply, Row, Wire
 
 _UNKNOWN = re.compile(r'invalid URI query parameter: "([A-Za-z_]{1,64})"')
 log = logging.getLogger("perdure.log")
@@ -33,10 +33,17 @@ log = logging.getLogger("perdure.log")
 WRITERS_MAX = 16  # with rows locked
 BESIDE_MAX = 4  # likewise, of the logs beside those of tenants
 BRIEF_MAX = 6  # only to read, or to note data keys, for each of the two
-SIZE_MAX = WRITERS_MAX + BESIDE_MAX + 2 * BRIEF_MAX
+SOON_MAX = 2  # only to look how the database is, likewise
+SIZE_MAX = WRITERS_MAX + BESIDE_MAX + 2 * (BRIEF_MAX + SOON_MAX)
 CONNECT_S = 5.0  # long enough for a fail-over that is quick, short enough to say that there is none
 STATEMENT_S = 60  # no statement of the log's takes as long, but those that say so
 IDLE_S = 60  # a process that hangs with a lock gives it back
+# The same of one that keeps all writers out. In between it may rightly wait for what it writes a copy to, for as long as a
+# write takes whose standby is away, and for a keystore.
+WHOLE_IDLE_S = 300
+# After which either side takes the other one's machine for gone, where nothing comes from it: 60 s.
+KEEPALIVE = {"idle": "30", "interval": "10", "count": "3"}
+UNHEARD_MS = "60000"
 SILENCE_S = (
     STATEMENT_S + 5
 )  # whoever says nothing for as long has ended no statement, so he hangs or is cut off
@@ -109,22 +116,24 @@ class Session:
                 self.turn_to(self._tenant)
 
     def lift_limits(self) -> None:
-        """Let the transaction, and each of its statements, take as long as they do; together with what follows, as `begin`."""
-        self.wait_at_most(None)
-        self.send("set_no_limits")
+        """Let each statement take as long as it does up to the commit, which has a limit again; together with what follows, as `begin`."""
+        self._wire.silence_s = None
+        self.send("set_statement_wait", ("0",))
 
-    def wait_at_most(self, wait_s: float | None) -> None:
-        """Expect an answer though it waits for others for as long; None: however long it takes."""
-        self._wire.silence_s = None if wait_s is None else SILENCE_S + wait_s
+    def wait_at_most(self, wait_s: float) -> None:
+        """Expect an answer though it waits for others for as long."""
+        self._wire.silence_s = SILENCE_S + wait_s
 
     def turn_to(self, tenant: UUID) -> None:
         """Be about this tenant's rows until the transaction ends."""
         self.run(tenant_everywhere(tenant), None)
 
     def commit(self) -> None:
-        """Commit; durable when it returns. Apart from what it commits it is not without limit, however long that took."""
-        if self._asked is None:
-            self.wait_at_most(0)  # a standby that it waits for may be away for good
+        """Commit; durable when it returns. It is never without limit, however long what it commits took.
+
+        Together with that it gives all of it the limit, so what is to last is said before.
+        """
+        self.wait_at_most(0)  # a standby that it waits for may be away for good
         self.run("COMMIT")
 
     def rollback(self) -> None:
@@ -133,6 +142,7 @@ class Session:
             return
         try:
             if self.in_transaction:
+                self.wait_at_most(0)
                 self.run("ROLLBACK")
         except psycopg.Error:
             self.close()
@@ -173,28 +183,43 @@ class Database:
         self._full_from: float | None = None  # since the last write, where that met a full disk
         self._conninfo = _conninfo(address)
         self._pool = Pool(
-            self._connect, writers, CONNECT_S, brief_max=BRIEF_MAX, place_s=max(CONNECT_S, timeout_s)
+            self._connect,
+            writers,
+            CONNECT_S,
+            brief_max=BRIEF_MAX,
+            soon_max=SOON_MAX,
+            place_s=max(CONNECT_S, timeout_s),
         )
 
     def open(self) -> None:
         """Connect once, so that what is wrong is told now."""
         try:
-            with psycopg.connect(
-                self._conninfo, connect_timeout=math.ceil(CONNECT_S), autocommit=True
-            ) as connection:
-                self._look(connection)
+            with self._reach() as line:
+                self._look(line.wire)
         except psycopg.Error as error:
             raise unmet(error) from error
 
-    def _look(self, connection: psycopg.Connection[Row]) -> None:
-        version = _single(connection, "server_version")
+    def _reach(self) -> Line:
+        """Return a new connection, on which an answer is to come within CONNECT_S until it is told otherwise."""
+        # The wire prepares statements itself; the driver would let go of all of them after an ALTER of its own.
+        line = Line.connect(
+            self._conninfo, autocommit=True, prepare_threshold=None, connect_timeout=math.ceil(CONNECT_S)
+        )
+        line.adapters.register_dumper(int, Int8BinaryDumper)
+        line.wire.silence_s = CONNECT_S
+        return line
+
+    def _look(self, wire: Wire) -> None:
+        asked = [(query(name), (), Reply()) for name in ("server_version", "has_citus", "present_role")]
+        wire.ask(asked)
+        version, has_citus, is_unfenced = (reply.fetchall()[0][0] for _, _, reply in asked)
         if version < SERVER_VERSION_MIN:
             raise Unavailable(
                 f"the server is PostgreSQL {version // 10_000}; a store needs {SERVER_VERSION_MIN // 10_000} or later"
             )
         told = self._distributed
-        self._is_local = bool(_single(connection, "has_citus")) if told is None else told
-        self._is_unfenced = bool(_single(connection, "present_role"))
+        self._is_local = bool(has_citus) if told is None else told
+        self._is_unfenced = bool(is_unfenced)
 
     def note_write(self, *, is_full: bool) -> None:
         """Take note of a write: that it was committed, or met a full disk."""
@@ -219,50 +244,52 @@ class Database:
                 "Connect as a role of its own; perdure migrate --role makes it what it needs"
             )
 
-    def _connect(self) -> psycopg.Connection[Row]:
-        # The wire prepares statements itself; the driver would let go of all of them after an ALTER of its own.
-        connection = psycopg.connect(
-            self._conninfo, autocommit=True, prepare_threshold=None, connect_timeout=math.ceil(CONNECT_S)
-        )
+    def _connect(self) -> Line:
+        line = self._reach()
         try:
-            self._configure(connection)
+            self._configure(line.wire)
         except BaseException:  # raised again: nobody else has it
-            connection.close()
+            line.close()
             raise
-        return connection
+        return line
 
-    def _configure(self, connection: psycopg.Connection[Row]) -> None:
-        connection.adapters.register_dumper(int, Int8BinaryDumper)
-        for setting, value in (
-            ("statement_timeout", STATEMENT_S * 1000),
-            ("lock_timeout", max(1, int(self.timeout_s * 1000))),
-            ("idle_in_transaction_session_timeout", IDLE_S * 1000),
-        ):
-            connection.execute("SELECT set_config(%s, %s, false)", (setting, str(value)))
+    def _configure(self, wire: Wire) -> None:
+        lock_ms = max(1, int(self.timeout_s * 1000))
+        told = (STATEMENT_S * 1000, lock_ms, IDLE_S * 1000, *KEEPALIVE.values(), UNHEARD_MS)
+        asked: list[Asked] = [(query("set_session"), tuple(map(str, told)), Reply())]
         if self._is_local:
-            connection.execute("SET citus.propagate_set_commands = 'local'")
+            asked.append(("SET citus.propagate_set_commands = 'local'", None, Reply()))
+        wire.ask(asked)
 
     @contextmanager
-    def session(self, tenant: UUID, *, brief: bool = False, soon: bool = False) -> Iterator[Session]:
+    def session(
+        self, tenant: UUID, *, brief: bool = False, soon: bool = False, tried: bool = False
+    ) -> Iterator[Session]:
         """Lend a connection that is about this tenant's rows; undo what was not committed when it comes back.
 
         Args:
             brief: it locks nothing that others wait for, and the thread waits for nothing but its answers while it has it.
-            soon: what is asked takes no time, and whoever asks has little: an answer comes within CONNECT_S, or Silence.
+            soon: what is asked takes no time, and whoever asks has little: an answer comes within CONNECT_S, or Silence. It
+                waits for no thread but those that ask so.
+            tried: it has answered something that takes no time, within CONNECT_S, or Silence is raised.
 
         Raises:
             Busy: all connections were in use past the time-out.
-            Unavailable: the database cannot be reached.
+            Unavailable: the database cannot be reached; `soon`: or it answers nobody who asks so.
             psycopg.Error: of the block, and of a connection that is broken.
         """
-        link = self._pool.take(brief=brief)
-        link.wire.silence_s = CONNECT_S if soon else SILENCE_S
+        link = self._pool.take(brief=brief, soon=soon)
+        link.wire.silence_s = CONNECT_S if soon or tried else SILENCE_S
         session = Session(link.wire, tenant, is_local=self._is_local)
         try:
             if not self._is_local and link.tenant != tenant:
                 link.tenant = None
                 session.send("set_tenant", (str(tenant),))
                 link.tenant = tenant
+            elif tried:
+                session.run("SELECT", None)
+            if tried:
+                session.wait_at_most(0)
             yield session
         finally:
             session.rollback()
@@ -297,9 +324,10 @@ class Database:
         return self._is_local
 
     @contextmanager
-    def plain(self) -> Iterator[psycopg.Connection[Row]]:
-        """Lend a connection that is about nobody's rows, for the tables themselves; raises the driver's errors."""
-        link = self._pool.take()
+    def plain(self, *, soon: bool = False) -> Iterator[psycopg.Connection[Row]]:
+        """Lend a connection that is about nobody's rows, for the tables themselves; raises as `session`."""
+        link = self._pool.take(soon=soon)
+        link.wire.silence_s = CONNECT_S if soon else SILENCE_S
         try:
             yield link.connection
         finally:
@@ -369,11 +397,6 @@ def release(database: Database) -> None:
     database.close()
 
 
-def _single(connection: psycopg.Connection[Row], name: str) -> Any:
-    row = connection.execute(query(name)).fetchone()
-    return None if row is None else row[0]
-
-
 def read_address(address: str, field: str = "path") -> tuple[str, dict[str, Any]]:
     """Return an address as the driver takes it, which knows its beginning in small letters only, and what it says.
 
@@ -428,10 +451,8 @@ def _conninfo(address: str) -> str:
     address, told = read_address(address)
     usual = {
         "application_name": "perdure",
-        "keepalives_idle": "30",
-        "keepalives_interval": "10",
-        "keepalives_count": "3",
-        "tcp_user_timeout": "60000",
+        **{f"keepalives_{name}": value for name, value in KEEPALIVE.items()},
+        "tcp_user_timeout": UNHEARD_MS,
     }
     missing = {name: value for name, value in usual.items() if name not in told}
     return make_conninfo(address, **missing)

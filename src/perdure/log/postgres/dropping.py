@@ -182,6 +182,7 @@ def _wrong() -> WrongKey:
 
 
 def _bury(session: Session, parts: Sequence[_Part]) -> None:
+    session.lift_limits()  # however many rows there are
     for part in parts:
         session.turn_to(part.own)
         for name in ROWS:

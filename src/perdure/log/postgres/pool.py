@@ -16,7 +16,7 @@ from perdure.base.forking import OwnProcess
 from perdure.base.text import counted
 from perdure.errors import Busy, Unavailable
 from perdure.log.postgres.failures import lasts, unmet
-from perdure.log.postgres.wire import Wire
+from perdure.log.postgres.wire import Wire, wire_of
 
 IDLE_MAX_S = 300  # that nobody used a connection for, before it is given back to the database
 PAUSE_S = 0.1  # between attempts to reach a database that is away
@@ -77,7 +77,7 @@ class Link:
     place: tuple[Places, _Count] | None = None  # of the thread that has it
 
     def __post_init__(self) -> None:
-        self.wire = Wire(self.connection)
+        self.wire = wire_of(self.connection)
 
     def close(self) -> None:
         """End the connection, as `Wire.close`."""
@@ -94,7 +94,8 @@ class Pool:
     """Connections, lent to at most so many threads at once. Thread-safe.
 
     Who is to have one briefly, for statements that wait for nobody, has a place of its own: else it might wait for
-    threads that have locked rows, and they for something that it has.
+    threads that have locked rows, and they for something that it has. So has who is to tell soon how the database is, who
+    else would wait for threads that it leaves without an answer.
     """
 
     def __init__(
@@ -104,9 +105,10 @@ class Pool:
         wait_s: float,
         *,
         brief_max: int = 1,
+        soon_max: int = 1,
         place_s: float | None = None,
     ) -> None:
-        """Lend to at most `size_max` threads at once, and to as many as `brief_max` others briefly.
+        """Lend to at most `size_max` threads at once, to as many as `brief_max` others briefly, to `soon_max` soon.
 
         Args:
             wait_s: how long to wait for a database that is away at first. Once it was away for that long, calls fail at
@@ -116,6 +118,7 @@ class Pool:
         self._connect, self._wait_s = connect, wait_s
         place_s = wait_s if place_s is None else place_s
         self._places, self._brief = Places(size_max, place_s), Places(brief_max, place_s)
+        self._soon = Places(soon_max, wait_s)
         self._lock = threading.Lock()
         self._idle: list[
             Link
@@ -124,16 +127,24 @@ class Pool:
         self._closed = False
         self._process = OwnProcess()
 
-    def take(self, *, brief: bool = False) -> Link:
+    def take(self, *, brief: bool = False, soon: bool = False) -> Link:
         """Lend a connection; `give` it back. A thread that has one gets another at once.
 
         Raises:
             Busy: so many other threads had one past the time-out, or the database takes no more.
-            Unavailable: the database cannot be reached.
+            Unavailable: the database cannot be reached, or leaves all without an answer who are to have one soon.
         """
         self._process.check()
-        places = self._brief if brief else self._places
-        count = places.enter()
+        places = self._soon if soon else self._brief if brief else self._places
+        try:
+            count = places.enter()
+        except Busy as error:
+            if not soon:
+                raise
+            raise Unavailable(
+                f"the database answered nobody who looked how it is for {counted(self._wait_s, 'second')}: it hangs, or the way "
+                "to it is broken; check both"
+            ) from error
         try:
             link = self._find_idle() or Link(self._reach())
         except BaseException:  # raised again: nobody else gives the place back

@@ -20,7 +20,6 @@ from perdure.log.postgres.wire import Row
 from perdure.log.protocol import SECRET_BYTES
 
 _UNMADE = (states.UndefinedTable, states.InvalidSchemaName)
-NOBODY = UUID(int=0)
 ATTEMPTS = 5  # of finding what others make and delete meanwhile
 RESTORE = "somebody deleted it. Restore backups of the database and its keystore"
 
@@ -152,13 +151,13 @@ def check_usable(database: Database) -> None:
     or has none and the role may not make them, as the first store would.
     """
     database.warn_of_role()
-    with database.plain() as connection:
+    with translating(), database.plain(soon=True) as connection:
         if not check_tables(connection) and not _may_create(connection):
             raise Unavailable(
                 "the database has no tables of a store that this role may see, and it may make none: run perdure migrate as a "
                 "role that owns the database, with --role for this one"
             )
-    in_recovery, read_only = about(database, NOBODY).view(lambda session: session.rows("writable"))[0]
+        [(in_recovery, read_only)] = connection.execute(query("writable")).fetchall()
     if in_recovery or read_only:
         raise Unavailable(
             "the database may only be read: it is a standby, or was set so. Connect to the primary"
@@ -167,6 +166,5 @@ def check_usable(database: Database) -> None:
 
 
 def _may_create(connection: psycopg.Connection[Row]) -> bool:
-    with translating():
-        row = connection.execute(query("may_create")).fetchone()
+    row = connection.execute(query("may_create")).fetchone()
     return bool(row and row[0])

@@ -230,6 +230,7 @@ def _replace(access: Access, session: Session, made: _Made, fresh: Fresh) -> Non
     # until this is committed, which would then say that nothing is left of what they erased.
     tenant, epoch = access.tenant, made.epoch
     with session.together():
+        session.lift_limits()  # a tenant's rows are dropped all at once, however many there are
         session.send("tenant_drops_spaces", (tenant,))
         for row in made.heads:
             session.send("add_space", row)

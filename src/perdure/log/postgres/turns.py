@@ -18,7 +18,7 @@ from uuid import UUID
 
 from perdure.base.text import counted
 from perdure.errors import Busy
-from perdure.log.postgres.connections import Session
+from perdure.log.postgres.connections import STATEMENT_S, WHOLE_IDLE_S, Session
 from perdure.log.postgres.noting import Fresh
 from perdure.log.protocol import Head
 from perdure.log.turns import ThreadTurn
@@ -27,20 +27,20 @@ WHOLE = -1  # the store's; 0 is that of spaces that are still to be made
 
 
 def keep_out(session: Session, tenant: UUID, wait_s: float) -> None:
-    """Within a transaction that was begun, lock a tenant's row whole; from then on the transaction has no limits.
+    """Within a transaction that was begun, lock a tenant's row whole; from then on it may be idle for WHOLE_IDLE_S.
 
     Nothing where there is no such row. Raises the driver's error where others keep it for longer than `wait_s` in all.
     """
     began = monotonic()
     with session.together():
-        session.lift_limits()
+        session.send("set_idle_wait", (str(WHOLE_IDLE_S * 1000),))
         _limit(session, wait_s)
         session.send("hold_tenant", (tenant,))  # nobody passes from here on
     with session.together():
         _limit(session, wait_s - (monotonic() - began))
         session.send("lock_tenant", (tenant,))
-        session.send("set_statement_wait", ("0",))
-    session.wait_at_most(None)
+        session.send("set_statement_wait", (str(STATEMENT_S * 1000),))
+    session.wait_at_most(0)
 
 
 def pass_by(session: Session, tenant: UUID) -> None:

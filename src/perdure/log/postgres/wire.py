@@ -7,9 +7,9 @@ session that is idle within a transaction, so a process that hangs would keep it
 from __future__ import annotations
 
 import select
-from collections.abc import Generator, Sequence
-from contextlib import suppress
-from functools import cache
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from functools import cache, cached_property
 from typing import Any, NamedTuple, TypeVar
 
 import psycopg
@@ -54,6 +54,7 @@ Asked = tuple[str, Params | None, Reply]  # without parameters, None, it is run 
 Key = tuple[str, tuple[int, ...]]  # a statement, and the types of its parameters
 _BINARY = (Format.BINARY,) * 8
 _READABLE, _WRITABLE = 1, 2  # as the driver's generators ask for, and are told
+_HEARD_EACH = 16  # statements at most that the server says nothing for, while it is at work
 _CANCEL_S = 1.0  # to have the server stop what nobody waits for any more
 _SYNC_WAIT = "SyncRepWaitForLSN"  # where the server warns that a commit did not wait for its standby; in every language
 
@@ -94,11 +95,11 @@ class Wire:
         if known is not None:
             [one] = told
             pgconn.send_query_prepared(known, one.values, one.formats, Format.BINARY)
-            results = self._waited(execute(pgconn))
+            results = self.waited(execute(pgconn))
             self._check_confirmed()
             self._take(_first(results), one.reply)
             return
-        self._waited(self._asked(told))
+        self.waited(self._asked(told))
 
     def asking(self, asked: Sequence[Asked]) -> Generator[Any, Any, None]:
         """Do as `ask`, where the caller waits: it yields what for, as the driver's own generators do, and is sent what came."""
@@ -113,7 +114,9 @@ class Wire:
         ] = []  # what each result is of: a statement prepared, or one run
         pgconn.enter_pipeline_mode()
         try:
-            for one in told:
+            for position, one in enumerate(told, 1):
+                if position % _HEARD_EACH == 0:
+                    pgconn.send_flush_request()
                 if one.key is None:
                     pgconn.send_query_params(one.sql.encode(), None)
                     taking.append((None, one.reply))
@@ -192,6 +195,15 @@ class Wire:
             raise _error(self.connection, result)
         return result
 
+    @contextmanager
+    def patience(self) -> Iterator[None]:
+        """Let what the block says take as long as it does."""
+        before, self.silence_s = self.silence_s, None
+        try:
+            yield
+        finally:
+            self.silence_s = before
+
     def has_ended(self) -> bool:
         """Whether the server ended an idle connection: without asking it, from what it last sent or the end of it."""
         try:
@@ -206,8 +218,8 @@ class Wire:
         if not self.process.is_parent:
             self.connection.close()  # tells the server so, over a socket that both processes have
 
-    def _waited(self, work: Generator[int, int, T]) -> T:
-        """Return what the driver's generator does, having waited for what it asks."""
+    def waited(self, work: Generator[Any, Any, T]) -> T:
+        """Return what the driver's generator does, having waited for what it asks; raises Silence as all that waits here."""
         try:
             wanted = next(work)
             while True:
@@ -279,6 +291,24 @@ class Wire:
                 reply.fill([])
         else:
             raise _error(self.connection, result)
+
+
+class Line(psycopg.Connection[Row]):
+    """A connection that waits no longer than its wire does also where the driver says something by itself."""
+
+    @cached_property
+    def wire(self) -> Wire:
+        """What is said over it. Adapters are set before it is first asked for."""
+        return Wire(self)
+
+    def wait(self, gen: Generator[Any, Any, T], *_: Any, **__: Any) -> T:
+        """Do as the driver's own, which waits without limit; raises Silence."""
+        return self.wire.waited(gen)
+
+
+def wire_of(connection: psycopg.Connection[Row]) -> Wire:
+    """Return what is said over a connection."""
+    return connection.wire if isinstance(connection, Line) else Wire(connection)
 
 
 def _events(wanted: int) -> int:

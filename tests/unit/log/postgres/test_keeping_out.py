@@ -9,7 +9,8 @@ import psycopg
 import pytest
 
 from perdure.errors import Busy, Unavailable
-from perdure.log.postgres import FileKeystore, PostgresLog
+from perdure.log.postgres import FileKeystore, PostgresLog, turns
+from perdure.log.postgres.wire import Wire
 from perdure.log.protocol import Batch, Cached
 from postgres_server import ROLE, fresh_database, shared_server
 
@@ -177,3 +178,41 @@ def test_the_first_erasure_of_a_tenant_that_is_not_encrypted_waits_for_nobody_wh
     assert [entry.data for entry in keeper.read(space, 0, 2)] == [b"first", None]
     for log in (writer, keeper):
         log.close()
+
+
+def test_whoever_hangs_while_he_keeps_all_writers_out_loses_his_place_to_them(tmp_path, monkeypatch):
+    monkeypatch.setattr(turns, "WHOLE_IDLE_S", 1)  # far more than lies between two statements
+    with three_logs(tmp_path) as ((hung, other, _), spaces), hung.writer():
+        append(other, spaces[1])  # nothing else is said for long
+        with pytest.raises(Unavailable):
+            hung.create_space(b"c" * 16, b"first")
+
+
+def test_whoever_keeps_all_writers_out_has_the_limits_of_any_writer_but_for_what_drops_all_rows(
+    tmp_path, monkeypatch
+):
+    limits: dict[str, set[float | None]] = {}
+    ask = Wire.ask
+
+    def asking(self, asked):
+        for sql, *_ in asked:
+            limits.setdefault(sql.split(" WHERE")[0], set()).add(self.silence_s)
+        ask(self, asked)
+
+    with three_logs(tmp_path) as ((log, *_), spaces):
+        monkeypatch.setattr(Wire, "ask", asking)
+        with log.writer():
+            append(log, spaces[0])
+        assert None not in set().union(*limits.values())
+        log.purge(lambda number, entries: iter([]))
+        log.drop()
+    unlimited = {sql for sql, waited in limits.items() if None in waited}
+    assert {"DELETE FROM perdure.record", "DELETE FROM perdure.space"} <= unlimited
+    assert "COMMIT" not in unlimited
+
+
+def test_what_is_said_in_the_whole_turn_ends_as_what_any_writer_says(tmp_path, monkeypatch):
+    with three_logs(tmp_path) as ((log, *_), _):
+        asked = "SELECT current_setting('statement_timeout'), current_setting('idle_in_transaction_session_timeout')"
+        with log.writer(), log.place().whole() as session:
+            assert session.run(asked, None).fetchall() == [("1min", "5min")]

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from perdure import Memory, PerdureError, Store, Unavailable
+from perdure.databases import Lookout, delete_tenant, migrate
 from perdure.log.postgres import connections
-from perdure.log.postgres.connections import Database
+from perdure.log.postgres.connections import BRIEF_MAX, Database
+from perdure.log.postgres.pool import Places
 from perdure.log.postgres.wire import Wire
 from postgres_proxy import Proxy
 from postgres_server import ROLE, fresh_address, fresh_database, shared_server
+from unit.space.logs import together
 
 SILENCE_S = 0.5
+WAIT_S = 60
 
 
 @pytest.fixture
@@ -132,3 +139,142 @@ def test_who_lifts_the_limits_may_take_as_long_as_it_takes(store, memory, monkey
     waited.clear()
     memory.remember("the pot is green")
     assert None not in waited
+
+
+def in_time(call: Callable[[], object]) -> PerdureError | None:
+    """Return what the call raises, None where it returns; it must end."""
+    found: list[PerdureError | None] = []
+
+    def run() -> None:
+        try:
+            call()
+        except PerdureError as error:
+            found.append(error)
+        else:
+            found.append(None)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(WAIT_S)
+    assert found, "it waits without end"
+    return found[0]
+
+
+LOOKS = {
+    "whether it can be used": lambda look, address, keys: look.check(),
+    "whether there are tenants": lambda look, address, keys: look.holds_tenants(),
+    "whether a tenant is there": lambda look, address, keys: look.has_tenant("acme"),
+    "another tenant": lambda look, address, keys: Store.open(
+        address, tenant="beta", keystore=keys, audit="off", timeout_s=0.5
+    ),
+    "a time-out of its own": lambda look, address, keys: Store.open(address, tenant="acme", keystore=keys),
+    "to delete": lambda look, address, keys: delete_tenant(address, "acme", keystore=keys),
+    "to migrate": lambda look, address, keys: migrate(address),
+}
+
+
+@pytest.mark.parametrize("look", LOOKS)
+def test_what_looks_at_a_database_that_says_nothing_ends_and_keeps_no_place(
+    store, memory, proxy, silence, tmp_path, look
+):
+    address = store.log.place().database.address
+    with Lookout(address, timeout_s=0.5) as lookout:
+        asked = in_time(lambda: LOOKS[look](lookout, address, tmp_path / "keys"))
+        assert isinstance(asked, Unavailable)
+        proxy.speak()
+        lookout.check()
+    pool = store.log.place().database._pool
+    assert pool._places._free._value == pool._places.size_max
+
+
+@contextmanager
+def stopped(pids: Sequence[int]) -> Iterator[None]:
+    """Have sessions of a server hang, while others work."""
+    for pid in pids:
+        os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for pid in pids:
+            os.kill(pid, signal.SIGCONT)
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGSTOP"), reason="the system stops no process")
+def test_where_old_sessions_hang_and_new_ones_work_one_look_finds_out_for_all(tmp_path, monkeypatch):
+    server, database = shared_server(), fresh_database()
+    address, own_place = server.address(database, ROLE), threading.Barrier(5)
+    with Store.open(address, keystore=tmp_path / "keys", audit="off") as store, Lookout(address) as lookout:
+        log = store.log.place()
+
+        def leave_one_idle() -> None:
+            with log.database.session(log.tenant):
+                own_place.wait(WAIT_S)
+
+        together(5, lambda _: leave_one_idle())
+        sessions = server.execute(f"SELECT pid FROM pg_stat_activity WHERE datname = '{database}'")
+        for name in ("SILENCE_S", "CONNECT_S"):
+            monkeypatch.setattr(connections, name, SILENCE_S)
+        with stopped([pid for (pid,) in sessions]):
+            assert isinstance(in_time(lookout.check), Unavailable)
+            monkeypatch.undo()
+            assert in_time(lookout.check) is None
+            assert in_time(lambda: store.memory().remember("the kettle is blue")) is None
+
+
+def test_health_tells_of_a_database_that_says_nothing_however_many_wait_for_it(store, silence, proxy):
+    pool, has_place = store.log.place().database._pool, threading.Barrier(BRIEF_MAX + 1)
+    ended = threading.Event()
+
+    def wait_for_it() -> None:
+        link = pool.take(brief=True)
+        has_place.wait(WAIT_S)
+        ended.wait(WAIT_S)
+        pool.give(link)
+
+    proxy.speak()
+    reading = [threading.Thread(target=wait_for_it) for _ in range(BRIEF_MAX)]
+    for thread in reading:
+        thread.start()
+    has_place.wait(WAIT_S)
+    pool.give(pool.take())  # one that is idle
+    proxy.hush()
+    assert store.health(timeout_s=0).status == "unavailable"
+    ended.set()
+    for thread in reading:
+        thread.join()
+
+
+def test_who_looks_how_a_database_is_that_leaves_the_others_without_an_answer_is_told_so(store, memory):
+    pool = store.log.place().database._pool
+    pool._soon = Places(0, 0.1)
+    assert "answered nobody" in store.health(timeout_s=0).message
+    assert store.health(timeout_s=0).status == "unavailable"
+
+
+OF_A_SESSION = {
+    "client_min_messages": "warning",
+    "statement_timeout": "60000",
+    "lock_timeout": "7000",
+    "idle_in_transaction_session_timeout": "60000",
+}
+OF_ITS_SOCKET = [
+    "tcp_keepalives_idle",
+    "tcp_keepalives_interval",
+    "tcp_keepalives_count",
+    "tcp_user_timeout",
+]  # told as 0 of a socket that is a file
+
+
+def test_a_session_says_what_it_is_to_whatever_its_role_is_set_to(tmp_path):
+    server, database = shared_server(), fresh_database()
+    for setting in ("client_min_messages = 'error'", "idle_in_transaction_session_timeout = 0"):
+        server.execute(f"ALTER ROLE {ROLE} IN DATABASE {database} SET {setting}")
+    address = server.address(database, ROLE)
+    asked = "SELECT name, setting FROM pg_settings WHERE name = ANY(%s) AND source = 'session'"
+    with (
+        Store.open(address, keystore=tmp_path / "keys", audit="off", timeout_s=7) as store,
+        store.log.place().database.plain() as connection,
+    ):
+        found = dict(connection.execute(asked, ([*OF_A_SESSION, *OF_ITS_SOCKET],)).fetchall())
+    assert found.keys() == {*OF_A_SESSION, *OF_ITS_SOCKET}
+    assert {name: found[name] for name in OF_A_SESSION} == OF_A_SESSION

@@ -13,7 +13,7 @@ import pytest
 from bench.postgres_server import Server
 
 from effort import examples
-from perdure import Busy, Memory, Store, SystemClock, Unavailable
+from perdure import Busy, Memory, MemoryConfig, PerdureError, Store, SystemClock, Unavailable
 from perdure.log.postgres import connections
 from postgres_server import ROLE, fresh_database, standby_of
 
@@ -143,9 +143,11 @@ ENDED = pytest.mark.parametrize("ended", ["pg_cancel_backend", "pg_terminate_bac
 
 
 @ENDED
+@pytest.mark.parametrize("heard", ["notice", "error"])
 def test_a_write_that_no_longer_waits_for_the_standby_is_acknowledged_when_it_is_there_and_not_before(
-    pair, tmp_path, ended
+    pair, tmp_path, ended, heard
 ):
+    pair.primary.execute(f"ALTER ROLE {ROLE} SET client_min_messages = '{heard}'")
     with Store.open(pair.address(), keystore=tmp_path / "keys", audit="off") as store:
         memory = store.memory()
         memory.remember("the first", id="first")
@@ -212,6 +214,35 @@ def test_a_write_whose_standby_is_away_for_good_ends_and_says_that_it_may_be_sto
         monkeypatch.setattr(connections, "SILENCE_S", 1.0)
         with pytest.raises(Unavailable, match="whether it was stored is unknown"):
             store.memory().remember("the second", id="second")
+
+
+WHOLE = {
+    "an erasure": lambda store: store.erase(principal="ada"),
+    "a configuration": lambda store: store.save_config(MemoryConfig(k1=1.5)),
+    "a purge": lambda store: store.purge(),
+    "a deletion": lambda store: store.delete_tenant(),
+    "a first write": lambda store: store.memory(principal="bob").remember("the first"),
+    "a note of a copy": lambda store: store.log.note_backup(1),
+}
+
+
+@pytest.mark.parametrize("write", WHOLE)
+def test_whatever_is_committed_while_the_standby_is_away_for_good_ends(pair, tmp_path, monkeypatch, write):
+    with Store.open(pair.address(), keystore=tmp_path / "keys", audit="off", timeout_s=0.5) as store:
+        store.memory(principal="ada").remember("the first", id="first")
+        pair.standby.kill()
+        monkeypatch.setattr(connections, "SILENCE_S", 1.0)
+        told: list[PerdureError] = []
+
+        def ask() -> None:
+            with pytest.raises(Unavailable) as caught:
+                WHOLE[write](store)
+            told.append(caught.value)
+
+        asking = threading.Thread(target=ask, daemon=True)
+        asking.start()
+        asking.join(WAIT_S)
+        assert told, "it waits without end"
 
 
 def test_no_key_is_destroyed_of_what_only_the_primary_knows_to_be_erased(pair, tmp_path):

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import select
+from contextlib import suppress
+
 import psycopg
 import pytest
 from psycopg import errors as states
 
-from perdure.log.postgres.wire import Reply, Wire
+from perdure.log.postgres.failures import Silence
+from perdure.log.postgres.wire import Line, Reply, Wire
 from postgres_server import shared_server
 
 CASTS = "SELECT %s::int8, %s::bytea, %s::text, %s::int8[], %s::uuid IS NULL"
@@ -91,3 +95,36 @@ def test_a_statement_without_parameters_is_not_kept_prepared(wire):
     assert reply.fetchall() == []
     assert len(prepared(wire)) == len(before) + 1
     assert said(wire, ("SELECT current_setting('app.tenant')",)) == [[("ada",)]]
+
+
+def go_on(wire, going, wanted):
+    """Have a generator of the driver's go on to its end."""
+    with suppress(StopIteration):
+        while True:
+            reads, writes = ([wire.connection] if wanted & kind else [] for kind in (1, 2))
+            reads, writes, _ = select.select(reads, writes, [], 60)
+            wanted = going.send(bool(reads) + 2 * bool(writes))
+
+
+def test_of_many_statements_those_that_are_done_are_heard_of_while_the_others_are_at_work(wire):
+    address = shared_server().address("postgres")
+    with psycopg.connect(address, autocommit=True) as other:
+        other.execute("SELECT pg_advisory_lock(8)")
+        told = [*(f"SELECT {number}" for number in range(40)), "SELECT pg_advisory_lock(8)"]
+        replies = [Reply() for _ in told]
+        going = wire.asking([(sql, None, reply) for sql, reply in zip(told, replies, strict=True)])
+        wanted = next(going)
+        assert select.select([wire.connection], [], [], 60)[0], "nothing is heard while the last one waits"
+        other.execute("SELECT pg_advisory_unlock(8)")
+        go_on(wire, going, wanted)
+    assert [reply.fetchall() for reply in replies[:40]] == [[(number,)] for number in range(40)]
+
+
+def test_what_the_driver_says_by_itself_waits_no_longer_than_what_is_said_over_the_wire():
+    with Line.connect(shared_server().address("postgres"), autocommit=True) as line:
+        line.wire.silence_s = 0.2
+        with line.wire.patience():
+            assert line.execute("SELECT pg_sleep(0.5), 7").fetchone() == ("", 7)
+        with pytest.raises(Silence, match="said nothing"), line.transaction():
+            line.execute("SELECT pg_sleep(60)")
+        assert line.closed

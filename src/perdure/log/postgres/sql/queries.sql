@@ -1,5 +1,13 @@
 -- Every statement of the log, each under its name. Parameters are those of the driver.
 
+-- name: set_session
+-- What a connection begins with, in one round trip. Warnings are heard whatever the role or the database is set to: that a
+-- commit did not wait for its standby is told by one.
+SELECT set_config('statement_timeout', %s::text, false), set_config('lock_timeout', %s::text, false),
+    set_config('idle_in_transaction_session_timeout', %s::text, false), set_config('tcp_keepalives_idle', %s::text, false),
+    set_config('tcp_keepalives_interval', %s::text, false), set_config('tcp_keepalives_count', %s::text, false),
+    set_config('tcp_user_timeout', %s::text, false), set_config('client_min_messages', 'warning', false)
+
 -- name: set_tenant
 -- Says whose rows this session is about, until it is said otherwise.
 SELECT set_config('app.tenant', %s::text, false)
@@ -14,9 +22,8 @@ SELECT set_config('lock_timeout', %s::text, true)
 -- name: set_statement_wait
 SELECT set_config('statement_timeout', %s::text, true)
 
--- name: set_no_limits
--- For a transaction that lasts: that holds all writers off, or writes everything anew.
-SELECT set_config('statement_timeout', '0', true), set_config('idle_in_transaction_session_timeout', '0', true)
+-- name: set_idle_wait
+SELECT set_config('idle_in_transaction_session_timeout', %s::text, true)
 
 -- name: set_lazy_commit
 -- For a transaction that need not be on the disk before another one that is told after it.
@@ -63,7 +70,7 @@ SELECT tenant FROM perdure.tenant WHERE tenant = %s FOR NO KEY UPDATE
 SELECT epoch, keys_from FROM perdure.tenant WHERE tenant = %s AND verifier = %s AND NOT buried FOR KEY SHARE
 
 -- name: number_spaces
--- Creators of spaces, and whoever notes a copy, take turns; writers go on.
+-- Creators of spaces, and whoever notes a copy, take turns. Writers that are at work go on; those that come wait in passing.
 SELECT epoch, spaces, keys_from FROM perdure.tenant WHERE tenant = %s AND verifier = %s AND NOT buried FOR NO KEY UPDATE
 
 -- name: own_tenant
