@@ -14,10 +14,10 @@ import psycopg
 from psycopg import errors as states
 from psycopg import sql
 
-from perdure.errors import Corrupt, Unavailable
+from perdure.errors import Busy, Corrupt, Unavailable
 from perdure.log.postgres.failures import translating
 from perdure.log.postgres.queries import migrations, query
-from perdure.log.postgres.wire import Row
+from perdure.log.postgres.wire import Line, Row
 
 TABLES = ("tenant", "naming", "space", "record", "lookup", "cache", "cache_part", "key_note", "copy_note")
 OWNER = "run perdure migrate as the role that owns the tables or, where there are none, as one that may create there"
@@ -137,13 +137,17 @@ def migrate(connection: psycopg.Connection[Row]) -> tuple[int, int]:
     Several processes may do it at once. Roles that had what a store needs have it of new tables too. Where the extension
     citus is there, the tables are distributed by tenant. Where no home is noted, the present one is.
 
+    However large the tables are it goes on; what others keep it waits for as long as the connection says.
+
     Args:
         connection: in autocommit mode, of a role that may create and owns the tables.
+
+    Raises Busy where others kept what is to be changed for longer; what was brought up before stays so.
     """
     for attempt in range(1, ATTEMPTS + 1):
         before = present_tables(connection).version
         try:
-            with owning(), translating():
+            with owning(), _telling_kept(), translating():
                 # The first time at once, so that nobody who opens a store meanwhile meets an older version.
                 with nullcontext() if before else connection.transaction():
                     for version, text in migrations():
@@ -173,7 +177,7 @@ def _grant_again(connection: psycopg.Connection[Row]) -> None:
 
 
 def _apply(connection: psycopg.Connection[Row], version: int, text: str) -> None:
-    with connection.transaction():
+    with connection.transaction(), _lasting(connection):
         connection.execute(text.encode(), prepare=False)
         connection.execute(query("add_version"), (version,))
 
@@ -205,7 +209,7 @@ def distribute(connection: psycopg.Connection[Row]) -> None:
     lacking = [table for table in told if not _value(connection, "is_distributed", (table,))]
     if not lacking:
         return
-    with connection.transaction():
+    with connection.transaction(), _lasting(connection):
         if not _value(connection, "is_distributed", ("perdure.schema_version",)):
             connection.execute(query("share_versions"))
         for table in lacking:
@@ -242,6 +246,28 @@ def _has_all(connection: psycopg.Connection[Row], role: str) -> bool:
     return bool(_value(connection, "may_use_schema", (role, role))) and all(
         _value(connection, "may_use_table", (role, f"perdure.{table}") * 4) for table in TABLES
     )
+
+
+@contextmanager
+def _lasting(connection: psycopg.Connection[Row]) -> Iterator[None]:
+    """Let what the block says within a transaction take as long as it does; what others keep is waited for as before."""
+    connection.execute(query("set_statement_wait"), ("0",))
+    with connection.wire.patience() if isinstance(connection, Line) else nullcontext():
+        yield
+
+
+@contextmanager
+def _telling_kept() -> Iterator[None]:
+    """Say of what the block waited for in vain that others keep a table."""
+    try:
+        yield
+    except Busy as error:
+        if not isinstance(error.__cause__, states.LockNotAvailable):
+            raise
+        raise Busy(
+            "others kept a table that is to be changed past the time-out (55P03), by a write, a dump or a query that lasts: "
+            "let them end, and run perdure migrate again"
+        ) from error.__cause__
 
 
 @contextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -11,9 +12,9 @@ import psycopg
 import pytest
 
 import perdure
-from perdure import Store
-from perdure.errors import Unavailable
-from perdure.log.postgres import migrating
+from perdure import Store, databases
+from perdure.errors import Busy, Unavailable
+from perdure.log.postgres import connections, migrating
 from perdure.log.postgres.failures import translated
 from perdure.log.postgres.migrating import TABLES, distribute, grant, migrate, newest, present_tables
 from perdure.log.postgres.queries import migrations
@@ -266,3 +267,36 @@ def test_every_table_is_distributed_that_is_not_yet_and_beside_the_first(server,
 def test_to_grant_a_role_that_there_is_not_says_so(server):
     with connect(server, fresh_database()) as connection, pytest.raises(Unavailable):
         grant(connection, "nobody knows it")
+
+
+def waiting(server):
+    """Return for how many ms somebody has been waiting for a table, 0 where nobody waits."""
+    asked = (
+        "SELECT coalesce(max((extract(epoch FROM clock_timestamp() - query_start) * 1000)::int8), 0) "
+        "FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+    )
+    return server.execute(asked)[0][0]
+
+
+def test_a_migration_may_take_longer_than_what_a_store_says(server, first, monkeypatch):
+    monkeypatch.setattr(connections, "STATEMENT_S", 1)  # far more than any other of these takes
+    address, done = server.address(first, "first_owner"), []
+    with psycopg.connect(server.address(first)) as reading:
+        reading.execute("LOCK TABLE perdure.space IN ACCESS SHARE MODE")
+        thread = threading.Thread(target=lambda: done.append(databases.migrate(address)))
+        thread.start()
+        while waiting(server) < 1_500:
+            assert thread.is_alive(), "it was ended"
+        reading.rollback()
+        thread.join()
+    assert [(one.before, one.version) for one in done] == [(1, newest())]
+
+
+def test_a_migration_waits_for_who_keeps_a_table_for_its_time_out_and_says_so(server, first, monkeypatch):
+    monkeypatch.setattr(databases, "TIMEOUT_S", 0.3)
+    address = server.address(first, "first_owner")
+    with psycopg.connect(server.address(first)) as reading:
+        reading.execute("LOCK TABLE perdure.space IN ACCESS SHARE MODE")
+        with pytest.raises(Busy, match="others kept a table"):
+            databases.migrate(address)
+    assert databases.migrate(address).version == newest()
