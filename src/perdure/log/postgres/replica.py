@@ -11,7 +11,7 @@ from uuid import UUID
 
 import psycopg
 
-from perdure.errors import Busy, Moved, PerdureError
+from perdure.errors import Busy, Moved, PerdureError, Unavailable
 from perdure.log.postgres.connections import Database, Session, acquire, read_address, release
 
 T = TypeVar("T")
@@ -41,7 +41,7 @@ class Replica:
         if self._closed or monotonic() < self._passed_until:
             return None
         try:
-            with self._opened().session(self._tenant) as session:
+            with self._opened().session(self._tenant, tried=True) as session:
                 return work(session)
         except Moved:  # a key is gone with what was erased since
             self.tell("is behind the primary")
@@ -78,5 +78,11 @@ class Replica:
     def _opened(self) -> Database:
         with self._lock:
             if self._database is None:
-                self._database = acquire(self._address, self._timeout_s)
+                if monotonic() < self._passed_until:  # who had the lock before found it away
+                    raise Unavailable("the replica cannot be asked now")
+                try:
+                    self._database = acquire(self._address, self._timeout_s)
+                except PerdureError:
+                    self._passed_until = monotonic() + RETRY_S
+                    raise
             return self._database

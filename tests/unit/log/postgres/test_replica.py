@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from perdure import Busy, InvalidRequest, ManualClock, NewFact, Store
-from perdure.log.postgres import PostgresLog, reading
+from perdure.log.postgres import PostgresLog, connections, reading
 from perdure.log.postgres.replica import Replica
 from perdure.log.protocol import Batch
+from postgres_proxy import Proxy
 from postgres_server import (
     ROLE,
     Server,
@@ -206,6 +207,21 @@ def test_a_standby_that_is_down_is_passed_over_and_told_of_once(there, caplog):
     told = [record.message for record in caplog.records if "replica" in record.message]
     assert len(told) == 1
     assert "cannot be asked" in told[0]
+
+
+def test_a_standby_that_says_nothing_is_passed_over_after_one_short_look(there, monkeypatch):
+    with there.open(replicated=False, fold=False) as primary:
+        expected = answers(primary)
+    proxy = Proxy(there.pair.standby.root)
+    with there.open(replica=there.replica.replace(str(there.pair.standby.root), str(proxy.root))) as store:
+        assert store.log.place().replica.view(lambda session: session.rows("head", (session._tenant, 1)))
+        proxy.hush()
+        monkeypatch.setattr(connections, "CONNECT_S", 0.5)
+        began = time.monotonic()
+        assert answers(store) == expected
+        assert time.monotonic() - began < connections.SILENCE_S / 2
+        proxy.speak()
+    proxy.close()
 
 
 def test_one_that_holds_other_records_is_found_out_and_not_asked_again(tmp_path):
