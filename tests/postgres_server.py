@@ -85,7 +85,9 @@ def standby_of(primary: Server, settings: dict[str, str] | None = None) -> Serve
     data = primary.root / "standby"
     told = ["-D", str(data), "-R", "-X", "stream", "-h", str(primary.root), "-U", "postgres", "-c", "fast"]
     primary.run("pg_basebackup", *told)
-    return Server(settings, data=data)
+    # Else it waits for five seconds before it looks again for a primary that it did not find, or that had no more for it.
+    told_server = postgres_server.NOT_SYNCED if settings is None else settings
+    return Server({**told_server, "wal_retrieve_retry_interval": "100ms"}, data=data)
 
 
 def await_replay(primary: Server, standby: Server, patience_s: float) -> None:
