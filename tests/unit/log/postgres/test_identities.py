@@ -40,10 +40,11 @@ def keys(tmp_path):
 
 def rows(database):
     """Return every row of every table."""
-    return {
-        table: sorted(map(str, shared_server().execute(f"SELECT * FROM perdure.{table}", database)))
-        for table in TABLES
-    }
+    with psycopg.connect(shared_server().address(database)) as connection:
+        return {
+            table: sorted(map(str, connection.execute(f"SELECT * FROM perdure.{table}".encode())))
+            for table in TABLES
+        }
 
 
 def bytes_of(keys):

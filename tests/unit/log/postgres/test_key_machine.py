@@ -9,6 +9,7 @@ from itertools import count
 from pathlib import Path
 from uuid import UUID
 
+import psycopg
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
@@ -68,6 +69,7 @@ class Keys(RuleBasedStateMachine):
         self._spy()
         self.fault = Fault(self.patch)
         self.keys, self.database = Path(tempfile.mkdtemp(prefix="keys")), fresh_database()
+        self.owner = psycopg.connect(shared_server().address(self.database), autocommit=True)
         self.logs = [self._open() for _ in range(2)]
         self.live: dict[bytes, list[bytes]] = {}
         for server, name in enumerate(NAMES):
@@ -97,11 +99,12 @@ class Keys(RuleBasedStateMachine):
             for log in self.logs:
                 assert [finding.message for finding in log.verify()] == []
                 log.close()
+            self.owner.close()
             self.patch.undo()
             shutil.rmtree(self.keys)
 
     def execute(self, statement: str) -> list[tuple[object, ...]]:
-        return shared_server().execute(statement, self.database)
+        return self.owner.execute(statement.encode()).fetchall()
 
     def kept(self) -> set[int]:
         keystore, [file] = FileKeystore(self.keys), self.keys.glob("*.keys")

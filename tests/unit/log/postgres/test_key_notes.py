@@ -39,6 +39,7 @@ class Site:
         self.marked: set[int] = set()
         self.sealed: set[int] = set()
         self._opened: list[PostgresLog] = []
+        self._owner = psycopg.connect(shared_server().address(self.database), autocommit=True)
 
     @property
     def proxied(self) -> str:
@@ -53,10 +54,12 @@ class Site:
     def close(self) -> None:
         for log in self._opened:
             log.close()
+        self._owner.close()
         self.proxy.close()
 
     def execute(self, statement: str) -> list[tuple[object, ...]]:
-        return shared_server().execute(statement, self.database)
+        cursor = self._owner.execute(statement.encode())
+        return cursor.fetchall() if cursor.description else []
 
     @property
     def tenant(self) -> UUID:
