@@ -1,4 +1,4 @@
-"""The writer's turn among the threads of one process: first come, first served."""
+"""The writer's turn among the threads of one process, and room for so many of them: first come, first served."""
 
 from __future__ import annotations
 
@@ -58,3 +58,46 @@ class ThreadTurn:
             ticket = self._waiting.popleft()
             self._owner = ticket.thread
             ticket.granted.release()
+
+
+class ThreadRoom:
+    """Room for so many threads at once. Who waits is let in by who leaves, so nobody who leaves and comes again passes him."""
+
+    def __init__(self, size: int) -> None:
+        self._guard = Lock()
+        self._free = size
+        self._waiting: deque[Lock] = deque()
+
+    def take(self, timeout_s: float) -> bool:
+        """Wait for room at most this long; return whether it was found."""
+        with self._guard:
+            if self._free:
+                self._free -= 1
+                return True
+            granted = Lock()
+            granted.acquire()
+            self._waiting.append(granted)
+        try:
+            if granted.acquire(timeout=timeout_s):
+                return True
+        except BaseException:  # raised again: nobody else gives back what is granted to this thread
+            if not self._gives_up(granted):
+                self.give()
+            raise
+        return not self._gives_up(granted)
+
+    def give(self) -> None:
+        """Let in the thread that has waited longest."""
+        with self._guard:
+            if self._waiting:
+                self._waiting.popleft().release()
+            else:
+                self._free += 1
+
+    def _gives_up(self, granted: Lock) -> bool:
+        """Stop waiting; whether nothing was granted between the time-out and now."""
+        with self._guard:
+            if granted not in self._waiting:
+                return False
+            self._waiting.remove(granted)
+            return True

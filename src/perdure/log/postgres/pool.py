@@ -17,6 +17,7 @@ from perdure.base.text import counted
 from perdure.errors import Busy, Unavailable
 from perdure.log.postgres.failures import lasts, unmet
 from perdure.log.postgres.wire import Wire, wire_of
+from perdure.log.turns import ThreadRoom
 
 IDLE_MAX_S = 300  # that nobody used a connection for, before it is given back to the database
 PAUSE_S = 0.1  # between attempts to reach a database that is away
@@ -29,14 +30,14 @@ class Places:
     def __init__(self, size_max: int, wait_s: float) -> None:
         """Have who finds no room wait for as long."""
         self.size_max, self._wait_s = size_max, wait_s
-        self._free = threading.BoundedSemaphore(size_max)
+        self._room = ThreadRoom(size_max)
         self._own = _Own()
         self._lock = threading.Lock()
 
     def enter(self) -> _Count:
         """Return the count of the calling thread, which is one more; raises Busy where there is no room in time."""
         count = self._own.count
-        if not count.taken and not self._free.acquire(timeout=self._wait_s):
+        if not count.taken and not self._room.take(self._wait_s):
             raise Busy(
                 f"{self.size_max} other threads of this process had a connection to the database for "
                 f"{counted(self._wait_s, 'second')}; try again"
@@ -51,7 +52,7 @@ class Places:
             count.taken -= 1
             is_last = not count.taken
         if is_last:
-            self._free.release()
+            self._room.give()
 
 
 @dataclass

@@ -48,6 +48,30 @@ def test_a_thread_that_has_a_connection_gets_another_at_once_and_only_others_wai
     pool.give(last)
 
 
+def test_a_thread_that_waits_for_a_connection_gets_it_before_those_that_had_one_and_come_again(pool):
+    links, order = [pool.take(), in_a_thread(pool.take)], list[str]()
+
+    def wait() -> None:
+        link = pool.take()
+        order.append("waited")
+        pool.give(link)
+
+    def come_again() -> None:
+        pool.give(links[1])
+        link = pool.take()
+        order.append("came again")
+        pool.give(link)
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    while not pool._places._room._waiting:
+        assert thread.is_alive()
+    in_a_thread(come_again)
+    thread.join()
+    pool.give(links[0])
+    assert order == ["waited", "came again"]
+
+
 def test_what_another_thread_gives_back_is_no_longer_counted_as_its_takers(pool):
     lent = [in_a_thread(pool.take), in_a_thread(pool.take)]
     for link in lent:
