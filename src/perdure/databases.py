@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from perdure.audit.audited_log import DIRECTORY
-from perdure.errors import InvalidRequest, NotFound, Unavailable
+from perdure.errors import InvalidRequest, NotFound, PerdureError, Unavailable
 from perdure.model.stores import DeletedTenant
 from perdure.opening import KeystoreForm, is_address, keystore_of
 
@@ -73,6 +73,15 @@ class Lookout:
         from perdure.log.postgres.presence import holds_tenants  # noqa: PLC0415 - likewise
 
         return holds_tenants(self._opened())
+
+    def answers(self) -> bool:
+        """Whether the database answers at all, within a few seconds; asked before each of its stores is, which would wait."""
+        from perdure.log.postgres.presence import answers  # noqa: PLC0415 - only where there is a driver
+
+        try:
+            return answers(self._opened())
+        except PerdureError:
+            return False
 
     def check(self) -> None:
         """Raise Busy or Unavailable where stores in the database cannot be read and written, or made."""

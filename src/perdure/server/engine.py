@@ -79,6 +79,7 @@ class Engine:
             self.authenticator.close()
             raise
         self._said = "ok"  # of its health, in the log
+        self._log_bytes = 0  # as it last was
         self.rates = Rates(
             None if limits.rate is None else limits.rate / settings.workers,
             -(-limits.burst // settings.workers),
@@ -221,13 +222,21 @@ class Engine:
             return Ready(error.code), error.message
 
     def sizes(self) -> dict[str, int]:
-        """Return how many stores are open, how many tenants' are not well, and how many bytes their logs take on disk."""
+        """Return how many stores are open, how many tenants' are not well, and how many bytes their logs take on disk.
+
+        Of a database that does not answer: all of them, and what they took when it last did.
+        """
+        lookout = self._places.lookout
+        if lookout is not None and not lookout.answers():
+            count = self.tenants.open_count
+            return {"stores": count, "failing": count, "log_bytes": self._log_bytes}
         total = 0
         with self._changing:
             stores = list(self._stores)
         for store in stores:
             with suppress(PerdureError):  # it was closed in the meantime
                 total += store.log.size_bytes()
+        self._log_bytes = total
         failing = self.tenants.failing() if self.has_tenants() else 0
         return {"stores": self.tenants.open_count, "failing": failing, "log_bytes": total}
 

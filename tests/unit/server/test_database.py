@@ -13,11 +13,13 @@ import pytest
 
 from perdure import InvalidRequest, Unavailable, copy
 from perdure.databases import delete_tenant
+from perdure.log.postgres import PostgresLog, connections
 from perdure.opening import Opening as Opened
 from perdure.opening import has_tenant
 from perdure.server.keys import Grant, Keyring
 from perdure.server.places import places_of
 from perdure.server.settings import Opening, Settings
+from postgres_proxy import Proxy
 from postgres_server import ROLE, Server, fresh_address, give_up_soon, shared_server
 from unit.server.databases import app_on, ask, ready, remember, texts
 from unit.server.running_server import running
@@ -511,3 +513,22 @@ def test_a_new_keystore_beside_an_empty_database_is_not_doubted(address, keys, c
     finally:
         app.close()
     assert [one for one in caplog.messages if "mounted" in one] == []
+
+
+def test_measures_of_a_database_that_says_nothing_ask_it_once_and_not_for_each_store(monkeypatch, keys):
+    proxy = Proxy(shared_server().root)
+    app = app_on(f"postgresql://{ROLE}@/{database_of(fresh_address())}?host={proxy.root}", keys)
+    for tenant in ("acme", "beta"):
+        assert remember(app, "the kettle is blue", tenant=tenant).status_code == 200
+    before = app.engine.sizes()
+    assert before["log_bytes"] > 0
+    monkeypatch.setattr(connections, "CONNECT_S", 0.5)
+    proxy.hush()
+    with monkeypatch.context() as asking:
+        for name in ("size_bytes", "scrub_pending"):
+            asking.setattr(PostgresLog, name, lambda _: pytest.fail("a store was asked"))
+        assert app.engine.sizes() == {**before, "failing": 2}
+    proxy.speak()
+    assert app.engine.sizes() == before
+    app.close()
+    proxy.close()

@@ -71,6 +71,16 @@ def holds_tenants(database: Database) -> bool:
     return bool(row and row[0])
 
 
+def answers(database: Database) -> bool:
+    """Whether the database says anything, whatever it is; soon."""
+    try:
+        with database.plain(soon=True) as connection:
+            connection.execute(query("server_version"))
+    except (psycopg.Error, Busy, Unavailable):
+        return False
+    return True
+
+
 def find_settled(database: Database, find: Callable[[], UUID | None]) -> Found | None:
     """Return what is there under a name that `find` looks for, None where nothing is.
 
