@@ -10,7 +10,7 @@ import pytest
 
 from perdure.errors import Unavailable, WrongKey
 from perdure.log.postgres import FileKeystore, PostgresLog
-from perdure.log.postgres.connections import Database
+from perdure.log.postgres.connections import Database, acquire, release
 from perdure.log.postgres.dropping import drop
 from perdure.log.protocol import Batch
 from postgres_proxy import Proxy
@@ -18,6 +18,7 @@ from postgres_server import ROLE, fresh_database, identity_of, shared_server
 
 SECRET = bytes(range(32))
 PARTS = ("audit",)
+TIMEOUT_S = 30.0  # as of a log that is told none
 
 
 class Down(FileKeystore):
@@ -55,7 +56,11 @@ def name():
 
 @pytest.fixture
 def address(name):
-    return shared_server().address(name, ROLE)
+    """The address of a database; the connections of the logs that are opened there stay."""
+    address = shared_server().address(name, ROLE)
+    shared = acquire(address, TIMEOUT_S)
+    yield address
+    release(shared)
 
 
 def make(address, keystore, text=b"kept"):
@@ -85,12 +90,21 @@ def database(address, place):
 
 
 def count(name, table):
-    return shared_server().execute(f"SELECT count(*) FROM perdure.{table}", name)[0][0]
+    return counts(name, table)[table]
+
+
+def counts(name, *tables):
+    """Return how many rows these tables hold."""
+    with psycopg.connect(shared_server().address(name)) as connection:
+        return {
+            table: connection.execute(f"SELECT count(*) FROM perdure.{table}").fetchone()[0]
+            for table in tables
+        }
 
 
 def check_gone(name, place):
     """Nothing is left of it but what the keystore remembers, and the name is free."""
-    assert {table: count(name, table) for table in ("naming", "tenant", "space", "record", "key_note")} == {
+    assert counts(name, "naming", "tenant", "space", "record", "key_note") == {
         "naming": 0, "tenant": 0, "space": 0, "record": 0, "key_note": 0,
     }  # fmt: skip
     assert list(place.glob("*.keys")) == []
