@@ -198,7 +198,8 @@ def translated(error: psycopg.Error) -> PerdureError:
         return Corrupt(f"the database reports damage ({state}): {DATABASE_ADVICE}")
     if isinstance(error, Silence):
         return Unavailable(
-            f"{error}: it hangs, or the way to it is broken; check both. The call may be repeated"
+            f"{error}: it hangs, the way to it is broken, or a synchronous standby that a commit waits for is away; check all of "
+            "them. The call may be repeated"
         )
     why = next(told for kinds, told in _UNUSABLE if isinstance(error, kinds))
     return Unavailable(f"the database could not be used ({state}): {why}")

@@ -152,6 +152,6 @@ def too_busy() -> Busy:
 def unknown() -> Unavailable:
     """Return the error of a write that may have been stored, or not."""
     return Unavailable(
-        "the connection to the database broke before it confirmed a write: whether it was stored is unknown. Look, or "
-        "repeat it under the same id or idempotency key, once the database is there"
+        "the database did not confirm a write: the connection broke, or a synchronous standby is away. Whether it was stored is "
+        "unknown. Look, or repeat it under the same id or idempotency key, once the database is there"
     )
