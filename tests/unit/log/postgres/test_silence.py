@@ -183,8 +183,15 @@ def test_what_looks_at_a_database_that_says_nothing_ends_and_keeps_no_place(
         assert isinstance(asked, Unavailable)
         proxy.speak()
         lookout.check()
-    pool = store.log.place().database._pool
-    assert pool._places._free._value == pool._places.size_max
+    places = store.log.place().database._pool._places
+    all_within = threading.Barrier(places.size_max)
+
+    def enter(_: int) -> None:
+        count = places.enter()  # else Busy
+        all_within.wait(WAIT_S)
+        places.leave(count)
+
+    together(places.size_max, enter)
 
 
 @contextmanager
