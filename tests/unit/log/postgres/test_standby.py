@@ -213,7 +213,7 @@ def test_a_write_whose_standby_is_away_for_good_ends_and_says_that_it_may_be_sto
         pair.standby.kill()
         monkeypatch.setattr(connections, "SILENCE_S", 1.0)
         with pytest.raises(
-            Unavailable, match="a synchronous standby is away. Whether it was stored is unknown"
+            Unavailable, match=r"a synchronous standby is away\. Whether it was stored is unknown"
         ):
             store.memory().remember("the second", id="second")
 
