@@ -52,7 +52,7 @@ class Lookout:
         self._database: Database | None = None
 
     def has_tenant(self, tenant: str) -> bool:
-        """Whether a tenant is there; makes neither it nor any table.
+        """Whether a tenant is there, or is being deleted; makes neither it nor any table.
 
         Raises:
             InvalidRequest: the name is none.

@@ -133,7 +133,7 @@ def refuse_tenant(**told: object) -> None:
 
 
 def has_tenant(address: str, opening: Opening) -> bool:
-    """Whether the database has the tenant's store; makes nothing.
+    """Whether the database has the tenant's store, or what a deletion that is not at its end left of it; makes nothing.
 
     Raises InvalidRequest where the address or the tenant's name is none, Busy and Unavailable.
     """

@@ -258,7 +258,8 @@ class Tenants:
         except BaseException as error:  # raised again, here and for those who wait for it
             with self._changed:
                 entry.error = error
-                self._failed[tenant] = None
+                if not _is_buried(error):  # which is nobody's fault
+                    self._failed[tenant] = None
                 if len(self._failed) > OPEN_MAX:
                     self._failed.popitem(last=False)
                 self._drop(tenant, entry)
@@ -318,6 +319,11 @@ class Tenants:
     def _check_open(self) -> None:
         if self._closed:
             raise Unavailable("the server is ending; ask another, or try again later")
+
+
+def _is_buried(error: BaseException) -> bool:
+    """Whether a store could not be opened because its tenant is being deleted."""
+    return isinstance(error, Unavailable) and error.details.get("kind") == "buried"
 
 
 def _is_gone(store: Store) -> bool:

@@ -7,7 +7,7 @@ import json
 import psycopg
 import pytest
 
-from perdure import InvalidRequest, NotFound, Store, Unavailable, WrongKey, verify
+from perdure import InvalidRequest, NotFound, Store, Unavailable, WrongKey, copy, verify
 from perdure.cli import addresses
 from perdure.databases import delete_tenant, migrate
 from perdure.errors import InvalidTenant
@@ -465,7 +465,7 @@ def test_a_deletion_is_pending_until_every_holder_of_keys_confirms(address, keys
     with Store.open(address, tenant="acme", keystore=late) as store:
         store.memory().remember("tea")
     assert delete_tenant(address, "acme", keystore=late).pending
-    assert not has_tenant(address, Opening(tenant="acme"))
+    assert has_tenant(address, Opening(tenant="acme"))
     assert sum(rows(address).values()) == 1  # the name alone, so that nobody makes another one of it
     with pytest.raises(Unavailable, match="being deleted"):
         Store.open(address, tenant="acme", keystore=late)
@@ -474,6 +474,60 @@ def test_a_deletion_is_pending_until_every_holder_of_keys_confirms(address, keys
     assert sum(rows(address).values()) == 0
     with Store.open(address, tenant="acme", keystore=late) as store:
         assert store.spaces() == []
+
+
+READING = [
+    ("list",),
+    ("recall", "tea"),
+    ("get", "drink"),
+    ("stats",),
+    ("spaces",),
+    ("events",),
+    ("export", "--output", "-"),
+    ("documents", "list"),
+    ("config",),
+    ("verify",),
+    ("capabilities",),
+    ("forget", "--all", "--dry-run"),
+    ("purge", "--yes"),
+]
+
+
+@pytest.fixture
+def buried(address, keys, on):
+    """A tenant whose rows are deleted, and whose keys are held."""
+    assert on("remember", "tea", "--id", "drink", "--tenant", "acme").code == 0
+    (keys / "keystore.hold").touch()
+    assert delete_tenant(address, "acme", keystore=keys).pending
+    return "acme"
+
+
+@pytest.mark.parametrize("command", READING, ids=lambda command: command[0])
+def test_whoever_reads_a_tenant_that_is_being_deleted_is_told_what_whoever_writes_is(on, buried, command):
+    written = on("remember", "milk", "--tenant", buried, "--json")
+    told = on(*command, "--tenant", buried, "--json")
+    assert (told.code, told.error["code"], told.error["details"]["kind"]) == (1, "unavailable", "buried")
+    assert told.error == written.error
+
+
+def test_the_health_of_a_tenant_that_is_being_deleted_says_so(on, buried):
+    health = on("health", "--tenant", buried, "--json")
+    assert (health.code, health.json["status"]) == (1, "unavailable")
+    assert "being deleted" in health.json["message"]
+
+
+def test_neither_python_nor_a_copy_takes_a_tenant_that_is_being_deleted_for_none(
+    on, buried, address, keys, store_path, tmp_path
+):
+    with Store.open(store_path) as store:
+        store.memory().remember("milk")
+    for act in (
+        lambda: verify(address, tenant=buried, keystore=keys),
+        lambda: copy(address, tmp_path / "to", tenant=buried, keystore=keys),
+        lambda: copy(store_path, address, to_tenant=buried, to_keystore=keys),
+    ):
+        with pytest.raises(Unavailable, match="being deleted"):
+            act()
 
 
 def test_a_store_in_files_is_no_tenant(store_path):

@@ -132,6 +132,31 @@ def test_a_tenant_that_was_deleted_elsewhere_reads_as_an_empty_one_and_can_be_ma
     assert texts(app, tenant="acme") == ["coffee"]
 
 
+def test_a_tenant_that_is_being_deleted_says_so_to_reads_as_to_writes_and_the_server_is_well(
+    app, address, keys
+):
+    for tenant in ("acme", "beta"):
+        assert remember(app, "tea", tenant=tenant).status_code == 200
+    (keys / "keystore.hold").touch()
+    assert delete_tenant(address, "acme", keystore=keys).pending
+    fresh = app_on(address, keys)
+    try:
+        for reply in (ask(fresh, "memory/list", {}, tenant="acme"), remember(fresh, "milk", tenant="acme")):
+            told = reply.json()["error"]
+            assert (reply.status_code, told["code"], told["details"]["kind"]) == (
+                503,
+                "unavailable",
+                "buried",
+            )
+        assert texts(fresh, tenant="beta") == ["tea"]
+        assert ready(fresh) == (200, "ok")
+        (keys / "keystore.hold").unlink()
+        assert not delete_tenant(address, "acme", keystore=keys).pending
+        assert texts(fresh, tenant="acme") == []
+    finally:
+        fresh.close()
+
+
 ASKED = {
     "list": ("memory/list", {}),
     "recall": ("memory/recall", {"query": "tea"}),

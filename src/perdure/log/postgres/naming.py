@@ -167,7 +167,9 @@ def _secret_of(wanted: _Wanted, own: UUID, found: Row) -> bytes:
     """Return the secret of a tenant that is there. Raises WrongKey where the keystore, or what was told, is another's."""
     verifier, is_encrypted = bytes(found[0]), bool(found[1])
     if verifier == BURIED:
-        raise Unavailable("the tenant is being deleted: perdure delete-tenant brings that to its end")
+        raise Unavailable(
+            "the tenant is being deleted: perdure delete-tenant brings that to its end", kind="buried"
+        )
     if is_encrypted != (wanted.keystore is not None):
         raise WrongKey(
             "the tenant is encrypted, but no keystore was given: give the one that it was made with"

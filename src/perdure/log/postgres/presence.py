@@ -56,12 +56,11 @@ def survey_tenant(database: Database, name: str) -> Presence | None:
 
 
 def has_tenant(database: Database, name: str) -> bool:
-    """Whether a tenant is there that can be opened; makes nothing.
+    """Whether a tenant is there, one too that is being deleted, of which opening it tells; makes nothing.
 
     Raises as `survey_tenant`.
     """
-    found = _find(database, name)
-    return found is not None and bytes(found.row[0]) != BURIED
+    return _find(database, name) is not None
 
 
 def holds_tenants(database: Database) -> bool:
