@@ -199,11 +199,9 @@ class Audit:
         return state
 
     def _follow_space(self, state: State, epoch: int, number: int) -> State:
-        head = self._find_head(number)
+        head = self._find_head(epoch, number)
         if not head.seq:
             return state
-        if head.epoch != epoch:
-            raise Moved("the store was purged meanwhile")
         mark = state.marks.get(number)
         seq = 0 if mark is None else mark.seq
         if seq > head.seq:
@@ -228,9 +226,14 @@ class Audit:
             flush(pending)
         return state
 
-    def _find_head(self, number: int) -> Head:
+    def _find_head(self, epoch: int, number: int) -> Head:
+        """Return where a space stands; EMPTY where its head is damaged, or is none of the log's epoch."""
         with suppress(Corrupt):  # verifying tells of it
-            return self._log.head(number)
+            head = self._log.head(number)
+            if head.epoch == epoch or not head.seq:
+                return head
+            if self._log.epoch() != epoch:
+                raise Moved("the store was purged meanwhile")
         return EMPTY
 
     def _readable(self, number: int, after: int, upto: int) -> Iterator[Entry]:
@@ -275,11 +278,9 @@ class Audit:
         else:
             marks = []
             for number in self._log.spaces():
-                name, head = self._name_of(epoch, number, None).name, self._find_head(number)
+                name, head = self._name_of(epoch, number, None).name, self._find_head(epoch, number)
                 if name == NO_SPACE or not head.seq:
                     continue
-                if head.epoch != epoch:
-                    raise Moved("the store was purged meanwhile")
                 marks.append(Mark(number, name, head.seq))
             details = details_of([("purges", epoch - (state.epoch or 0))])
             row = Row(CODES["gap"], checked_now(self.clock), details=details)

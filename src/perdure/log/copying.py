@@ -174,6 +174,10 @@ class LogCopy:
     def _source_head(self, number: int) -> Head:
         head = self._source.head(number)
         if head.epoch != self._epoch or not head.seq:
+            if self._source.epoch() == self._epoch:  # then it was so when the head was read
+                raise Corrupt(
+                    f"space {number} is empty, or of another epoch than the store: {ANY_ADVICE}", space=number
+                )
             raise Moved("the source was purged meanwhile")
         return head
 

@@ -15,6 +15,7 @@ from perdure.log.records import ConfigRecord, RemovalRecord, SpaceRecord, decode
 from perdure.memory.config import MemoryConfig
 from perdure.model.namespace import CONFIGURATION
 from perdure.policies.choices import Choice
+from perdure.space.heads import unsettled
 from perdure.space.names import hashed_name
 
 ATTEMPTS = 16  # others who wrote, or purged, so often in a row leave a call with Busy
@@ -50,7 +51,9 @@ class KeptConfig:
         number, seen, config = self._seen
         if number and self._head(number) == seen:  # no other space has had that head
             return config
-        for _ in range(ATTEMPTS):
+        for left in reversed(range(ATTEMPTS)):
+            if not left:  # what fails now although nothing moves is damage
+                epoch = self._log.epoch()
             found = self._number(self._name)
             if found is None:
                 self._check_missed()
@@ -66,7 +69,7 @@ class KeptConfig:
             config = _config_of(last, number, head.seq)
             self._seen = (number, head, config)
             return config
-        raise Busy("the store is being purged again and again; retry")
+        raise unsettled(self._log, self._name, number, head, epoch)
 
     def put(self, config: MemoryConfig | None, now: int) -> None:
         """Keep a configuration in place of the one before, or none; durable when it returns, all or nothing.

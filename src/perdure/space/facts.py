@@ -114,10 +114,20 @@ class FactReader:
         records: list[Record] = []
         for seq, data in zip(seqs, self._log.get(self._space, seqs, state.head), strict=True):
             if data is None:
-                raise Moved(f"record {seq} was erased while it was read; read again")
+                raise self._erased(state, seq)
             self.check(state, seq, data)
             records.append(decode(data, space=self._space, seq=seq))
         return records
+
+    def _erased(self, state: SpaceState, seq: int) -> Moved | Corrupt:
+        """Return the error of a record that lives by a state, and is erased."""
+        if self._log.head(self._space) == state.head:
+            return Corrupt(
+                f"record {seq} was zeroed without a removal that covers it: run a verify",
+                space=self._space,
+                seq=seq,
+            )
+        return Moved(f"record {seq} was erased while it was read; read again")
 
     def check(self, state: SpaceState, seq: int, data: bytes) -> None:
         """Raise Moved where a record is none of those that the state was made of; Corrupt where it cannot be."""
@@ -134,7 +144,7 @@ class FactReader:
         found = self._vectors(state, rows, state.head)
         for row, record in zip(rows, found, strict=True):
             if record is None:
-                raise Moved(f"the vector of row {row} was erased while it was read; read again")
+                raise self._erased(state, state.vector_seqs[row])
         return found  # type: ignore[return-value]  # no None is left
 
     def is_overtaken(self, state: SpaceState) -> bool:

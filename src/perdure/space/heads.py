@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from perdure.log.protocol import Head
+from perdure.errors import Busy, Corrupt
+from perdure.log.protocol import ANY_ADVICE, Head, Log
 
 
 def content_of(head: Head) -> tuple[int, int]:
@@ -19,3 +20,17 @@ def may_follow(known: Head, head: Head) -> bool:
     if not (known.seq and head.seq) or known.epoch != head.epoch:
         return False
     return known == head or known.seq < head.seq
+
+
+def unsettled(log: Log, name: bytes, number: int | None, head: Head, epoch: int) -> Busy | Corrupt:
+    """Return the error of a reading that failed, though it began anew each time: damage where nothing had moved.
+
+    Args:
+        name: the hashed name under which the space was looked for.
+        number, head: what was found under it afterwards, and where that stood.
+        epoch: the log's, asked before all of them in the last attempt.
+    """
+    # Heads only move on, and a name that was lost leads to another number: so what is found as it was stood so all along.
+    if number is not None and (log.head(number), log.find_space(name), log.epoch()) == (head, number, epoch):
+        return Corrupt(f"the records of space {number} do not add up to its head: {ANY_ADVICE}", space=number)
+    return Busy("the store is being purged again and again; retry")

@@ -34,7 +34,7 @@ from perdure.space.apply import apply_all
 from perdure.space.continuing import Beyond, begin_state, read_beyond
 from perdure.space.draft import Deferred, Draft, StateBase
 from perdure.space.facts import FactReader
-from perdure.space.heads import may_follow
+from perdure.space.heads import may_follow, unsettled
 from perdure.space.keeping import Snapshots
 from perdure.space.locks import SharedLock
 from perdure.space.names import hashed_name
@@ -173,19 +173,18 @@ class Space:
         return SpaceRecord(name.principal, name.scope, *self.usual, checked_now(self.clock), block_key)
 
     def _catch_up(self) -> View:
-        """Apply what the log holds beyond the state; load it where there is none. The empty view of a space
-        that is gone."""
+        """Apply what the log holds beyond the state, or load it; the empty view of a space that is gone."""
         refuse_to_wait()
         with self._loading:
-            for _ in range(LOAD_ATTEMPTS):
+            for left in reversed(range(LOAD_ATTEMPTS)):
+                if not left:  # what fails now although nothing moves is damage
+                    self.snapshots.is_trusted, epoch = False, self.log.epoch()
                 number, view = self._number, self._view
                 known = EMPTY if view is None else view[0].head  # before the log is asked
                 head = EMPTY if number is None else self.log.head(number)
                 if number is None or view is None or not may_follow(known, head):
-                    if known.seq and known.epoch >= (
-                        head.epoch if head.seq else self.log.epoch()
-                    ):  # no purge
-                        self._tell_went_back()
+                    if known.seq and known.epoch >= (head.epoch if head.seq else self.log.epoch()):
+                        self._tell_went_back()  # no purge came in between
                     # A purge gives spaces other numbers, and whoever erased this one took its name.
                     self._view = None
                     number = self._number = self.find_number(self.name)
@@ -198,7 +197,7 @@ class Space:
                     break
                 self._view = None
             else:
-                raise Busy("the store is being purged again and again; retry")
+                raise unsettled(self.log, self.name, number, head, epoch)
         if self._number is None or view is None:
             return self._empty_view()
         self._note_growth(writing=False)

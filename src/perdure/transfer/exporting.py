@@ -26,7 +26,7 @@ from perdure.base.text import counted
 from perdure.errors import Busy, Corrupt, InvalidRequest, Moved, NotFound, StorageFull, Unavailable
 from perdure.filters.grammar import Filter
 from perdure.log.places import checked_path, is_store
-from perdure.log.protocol import Entry, Head, Log, Progress, Read
+from perdure.log.protocol import ANY_ADVICE, Entry, Head, Log, Progress, Read
 from perdure.log.records import BlockRecord, FactRecord, Record, SpaceRecord, decode
 from perdure.model.namespace import CONFIGURATION, Namespace
 from perdure.model.stores import Exported
@@ -276,6 +276,10 @@ def _place(log: Log, name: Namespace, cut: _Cut) -> tuple[int, Head] | None:
                 return None
         now = log.head(number)
         if log.epoch() == epoch:
+            if now.epoch != epoch or not now.seq:
+                raise Corrupt(
+                    f"space {number} is empty, or of another epoch than the store: {ANY_ADVICE}", space=number
+                )
             return number, head if not is_purged and now.erasures == head.erasures else now
     raise Busy("the store is being purged again and again; export again")
 
