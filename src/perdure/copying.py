@@ -145,6 +145,9 @@ class _StoreCopy:
             self._note()
         self._follow()
         _copy_notes(self.source, self.target)
+        # What was there before may be where a copying that was stopped had it: a turn waits until it is as safe as its own.
+        with self.target.writer():
+            self.target.epoch()
         self.target.scrub()
 
     def answer(self, *, verified: bool) -> Copied:

@@ -82,6 +82,8 @@ def embed_missing(
         without += vectors.count(b"")
         if progress is not None:
             progress(min(done + without, total), total)
+    if not done:  # what others embedded is to be as safe as what this does
+        space.write(lambda draft: None)
     return Embedded(done, space.read(lambda state, _: state.without_vector))
 
 

@@ -80,6 +80,7 @@ class Access:
         """
         self.check_open()
         refuse_to_wait()
+        self.turns.held.found = True
         own = self.turns.held.locked
         if own is not None:
             try:
@@ -109,7 +110,9 @@ class Access:
         """
         self.check_open()
         refuse_to_wait()
-        if self.turns.held.locked is None and self.turns.held.whole is None:
+        held = self.turns.held
+        held.found = True
+        if held.locked is None and held.whole is None:
             try:
                 found = self.database.glance(self.tenant, _HEAD, (self.tenant.bytes, _number(space)))
             except psycopg.Error as error:
@@ -212,7 +215,7 @@ class Access:
             session.send(name, params)
             session.commit()
 
-    def await_standby(self, lock: str, params: Sequence[object]) -> None:
+    def await_standby(self, lock: str = "share_row", params: Sequence[object] = ()) -> None:
         """Return once all that was committed before is wherever commits have to be to be acknowledged.
 
         What can be read may be on this server alone: where its commit waited for a standby, and the connection that it
@@ -220,13 +223,20 @@ class Access:
 
         Args:
             lock: a statement that locks a row. That is written to the log, so its commit comes after all others there, and
-                is waited for.
+                is waited for. Where it finds none, and without one, it is the tenant's row, buried or not.
 
-        Raises Busy, Unavailable.
+        Raises Busy; Unavailable, of the kind "gone" where that is not there either.
         """
-        with translating(), self.changing() as session, session.together():
-            session.send(lock, params)
-            session.commit()
+        own = ("share_row", (self.tenant,))
+        for name, told in (own,) if lock == own[0] else ((lock, params), own):
+            with translating(), self.changing() as session:
+                with session.together():
+                    found = session.send(name, told)
+                    session.commit()
+                if found.fetchall():
+                    self.turns.held.found = False
+                    return
+        raise self.missing()
 
     # Turns
 
@@ -234,47 +244,53 @@ class Access:
     def turn(self, space: int | None, timeout_s: float | None) -> Iterator[None]:
         """Hold the turn of a space, or of the store."""
         self.check_open()
-        began = monotonic()
+        began, held = monotonic(), self.turns.held
         with self.turns.take(WHOLE if space is None else space, timeout_s):
             if space is not None:
                 try:
                     yield
-                    self._confirm()
+                    is_confirmed = self._is_confirmed()
                 finally:
                     self.unlock()
-                return
-            wait_s = self.turns.wait_s(timeout_s)
-            with translating(), self.database.session(self.tenant) as session:
-                self.lock_all(session, wait_s - (monotonic() - began))
-                held = self.turns.held
-                held.whole = session
-                try:
-                    yield
-                finally:
-                    held.whole = None
+            else:
+                wait_s = self.turns.wait_s(timeout_s)
+                with translating(), self.database.session(self.tenant) as session:
+                    self.lock_all(session, wait_s - (monotonic() - began))
+                    held.whole = session
+                    try:
+                        yield
+                        is_confirmed = self._is_confirmed()
+                    finally:
+                        held.whole = None
+            if not is_confirmed:  # on a session that nobody has who may wait for this thread
+                self.await_standby()
 
-    def _confirm(self) -> None:
-        """Have all that a turn without an append found be where an append's commit would have had it.
+    def _is_confirmed(self) -> bool:
+        """Have all that a turn found be where an append's commit would have had it; whether that is so now.
 
         Who repeats a call finds what the first one wrote, and is answered as it would have been. It may be on this server
-        alone still.
+        alone still. Nothing is to be waited for where the turn found nothing after its last commit.
 
         Raises Busy, Unavailable.
         """
-        locked = self.turns.held.locked
-        if locked is None:
-            return
+        held = self.turns.held
+        if not held.found:
+            return True
+        if held.whole is not None and held.whole.connection.closed and held.wrote:
+            return True  # others may have the turn since, for long, and what was committed is to be told
+        session = held.whole if held.locked is None else held.locked.session
+        claims_keys = held.locked is not None and len(held.locked.fresh.all) > 0
+        if session is None or claims_keys or not session.in_transaction:
+            return False
         try:
-            if not locked.fresh.all:
-                locked.session.commit()
-                return
+            session.commit()
         except psycopg.Error as error:
             if not is_broken(error):
                 raise translated(error) from error
             if isinstance(error, Silence):
                 raise noting.unknown() from error
-        self.unlock()  # also keys that it claimed
-        self.await_standby("lock_head", (self.tenant, locked.space))
+            return False
+        return True
 
     def lock_all(self, session: Session, wait_s: float | None = None) -> None:
         """Begin a transaction that keeps all writers out. Raises the driver's error where that takes longer than `wait_s`."""
@@ -360,6 +376,7 @@ class Access:
         Raises NotFound where there is no such space; Busy, Corrupt, Unavailable; the driver's errors.
         """
         held = self.turns.held
+        held.found = True
         if held.locked is not None:
             if held.locked.space == space and (
                 len(held.locked.fresh.left) >= keys or not self.sealer.encrypts

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 import psycopg
-from psycopg import errors as states
 
-from perdure.errors import Busy, Conflict, Moved, NotFound, PerdureError, Unavailable
+from perdure.errors import Conflict, Moved, NotFound, PerdureError
 from perdure.log.digests import check_unchanged, check_unerased, stored_key
 from perdure.log.postgres.access import Access, parsed
 from perdure.log.postgres.failures import Silence, is_broken, translated
@@ -29,7 +28,7 @@ class Append:
     def __init__(self, access: Access, space: int, expected: Head, batch: Batch) -> None:
         """The batch was checked: records are bytes, erased numbers distinct and ascending."""
         self._access, self._space, self._expected, self._batch = access, space, expected, batch
-        self._planned: Head | None = None  # where the space stands if it is committed
+        self._planned: Head | None = None  # where the space stands if it is committed; None: it is not
 
     def write(self) -> Head:
         """Append, or raise with nothing written: Conflict, NotFound, and the driver's errors.
@@ -112,6 +111,7 @@ class Append:
             with access.timed():
                 change = Change(self._space, self._expected, moved, batch.records, batch.keys, erased)
                 last = write_append(access, locked.session, change, locked.fresh)
+            access.turns.held.committed()
         except psycopg.Error as error:
             if not is_broken(error):
                 self._undo(locked)
@@ -150,6 +150,7 @@ class Append:
 
     def _undo(self, locked: Locked) -> None:
         """Undo the transaction, and destroy the keys that it had claimed."""
+        self._planned = None
         self._access.unlock()
         self._access.abandon(locked.fresh.all)
 
@@ -158,7 +159,9 @@ class Append:
 
         Raises:
             Conflict: it was not, and others were faster.
-            Unavailable: the database cannot be reached, or it cannot be told.
+            NotFound: the space is gone.
+            Unavailable: the database cannot be reached, or it cannot be told, whatever the reason.
+            Others as `write`: it was not.
         """
         for left in reversed(range(ATTEMPTS)):
             try:
@@ -167,12 +170,13 @@ class Append:
                 is_lost = is_broken(again)
                 if is_lost and left and not isinstance(again, Silence):
                     continue
-                known = self._planned is None or not (is_lost or isinstance(again, states.LockNotAvailable))
-                raise (translated(again) if known else unknown()) from again
-            except (Busy, Unavailable) as unreachable:
+                raise (translated(again) if self._planned is None else unknown()) from again
+            except (Conflict, NotFound):
+                raise
+            except PerdureError as unsettled:
                 if self._planned is None:
                     raise
-                raise unknown() from unreachable
+                raise unknown() from unsettled
             finally:
                 self._access.unlock()
         raise AssertionError("unreachable: the last attempt returns or raises")
@@ -183,12 +187,14 @@ class Append:
             # The commit may still be on its way: its transaction has the row locked, so it has ended once this has it.
             present = access.lock(self._space).head
             if present == self._expected:
+                self._planned = None
                 return self._write(self._lock())
         except NotFound:
             present = EMPTY
         if planned is not None and (present == planned or self._is_stored(present, planned)):
             # It may be here alone, where it was waiting for a standby: a commit after it has that to wait for.
             access.lock(self._space).session.commit()
+            access.turns.held.committed()
             return planned
         if present == EMPTY:
             raise NotFound(f"there is no space {self._space}; create_space makes one", field="space")

@@ -37,6 +37,9 @@ SOON_MAX = 2  # only to look how the database is, likewise
 SIZE_MAX = WRITERS_MAX + BESIDE_MAX + 2 * (BRIEF_MAX + SOON_MAX)
 CONNECT_S = 5.0  # long enough for a fail-over that is quick, short enough to say that there is none
 STATEMENT_S = 60  # no statement of the log's takes as long, but those that say so
+BEYOND_WAIT_S = (
+    5  # that a statement may take longer than it waits for others: so what ends its wait tells that it waited
+)
 IDLE_S = 60  # a process that hangs with a lock gives it back
 # The same of one that keeps all writers out. In between it may rightly wait for what it writes a copy to, for as long as a
 # write takes whose standby is away, and for a keystore.
@@ -255,7 +258,7 @@ class Database:
 
     def _configure(self, wire: Wire) -> None:
         lock_ms = max(1, int(self.timeout_s * 1000))
-        told = (STATEMENT_S * 1000, lock_ms, IDLE_S * 1000, *KEEPALIVE.values(), UNHEARD_MS)
+        told = (int(self.statement_s * 1000), lock_ms, IDLE_S * 1000, *KEEPALIVE.values(), UNHEARD_MS)
         asked: list[Asked] = [(query("set_session"), tuple(map(str, told)), Reply())]
         if self._is_local:
             asked.append(("SET citus.propagate_set_commands = 'local'", None, Reply()))
@@ -279,7 +282,7 @@ class Database:
             psycopg.Error: of the block, and of a connection that is broken.
         """
         link = self._pool.take(brief=brief, soon=soon)
-        link.wire.silence_s = CONNECT_S if soon or tried else SILENCE_S
+        link.wire.silence_s = CONNECT_S if soon or tried else SILENCE_S + self.statement_s - STATEMENT_S
         session = Session(link.wire, tenant, is_local=self._is_local)
         try:
             if not self._is_local and link.tenant != tenant:
@@ -317,6 +320,11 @@ class Database:
             return Link(self._connect())
         except psycopg.Error as error:
             raise unmet(error) from error
+
+    @property
+    def statement_s(self) -> float:
+        """How long a statement may take."""
+        return max(STATEMENT_S, self.timeout_s + BEYOND_WAIT_S)
 
     @property
     def is_distributed(self) -> bool:

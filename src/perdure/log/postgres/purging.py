@@ -121,6 +121,7 @@ def _purge(
         if progress is not None:
             progress(done, total)
     _commit(access, session, _Made(heads, epoch + 1, min(fresh.all, default=1)), fresh)
+    access.turns.held.committed()
     return Purged(epoch + 1, written, total - written, pending=False)
 
 

@@ -124,7 +124,7 @@ def _destroy(access: Access, keystore: Keystore, condemned: Sequence[int]) -> bo
 
 def _destroy_below(access: Access, keystore: Keystore, number: int) -> bool:
     access.sealer.forget_below(number)
-    access.await_standby("share_tenant", (access.tenant, access.verifier))
+    access.await_standby()
     confirmed = keystore.destroy_below(access.tenant, number)
     if confirmed:
         access.note("note_destroyed", (number, access.tenant, number))

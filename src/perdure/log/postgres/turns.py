@@ -77,6 +77,16 @@ class Held(threading.local):
     space: int | None = None
     locked: Locked | None = None
     whole: Session | None = None  # with the tenant's row locked
+    found: bool = False  # whether anything was read since the turn began, or since its last commit
+    wrote: bool = False  # whether it committed anything
+
+    def begin(self, space: int) -> None:
+        """Note that the turn of a space begins."""
+        self.space, self.found, self.wrote = space, False, False
+
+    def committed(self) -> None:
+        """Note a commit, after which all that was found before is where commits have to be."""
+        self.found, self.wrote = False, True
 
 
 class Turns:
@@ -103,7 +113,7 @@ class Turns:
         try:
             if not turn.take(wait_s):
                 raise Busy(f"other writers kept the turn for {counted(wait_s, 'second')}; try again")
-            self.held.space = space
+            self.held.begin(space)
             try:
                 yield
             finally:

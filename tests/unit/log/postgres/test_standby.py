@@ -6,14 +6,15 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 
 import pytest
 from bench.postgres_server import Server
 
 from effort import examples
-from perdure import Busy, Memory, MemoryConfig, PerdureError, Store, SystemClock, Unavailable
+from perdure import Busy, Memory, MemoryConfig, PerdureError, Store, SystemClock, Unavailable, copy
+from perdure.databases import delete_tenant
 from perdure.log.postgres import connections
 from postgres_server import ROLE, fresh_database, standby_of
 
@@ -205,6 +206,93 @@ def test_a_call_that_is_repeated_is_answered_when_what_it_finds_is_on_the_standb
         assert store.memory().remember("the second", id="second").outcome == "existing"
 
 
+def records(server: Server, database: str) -> int:
+    return int(server.execute("SELECT count(*) FROM perdure.record", database)[0][0])
+
+
+def on_the_primary_alone(pair: Pair, work: Callable[[], object], is_there: Callable[[], bool]) -> None:
+    """Repeat a call until the primary has what it does, ending each wait for the standby; it is never acknowledged."""
+    done = threading.Event()
+
+    def end_waits() -> None:
+        while not done.wait(0.02):
+            pair.primary.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
+            )
+
+    ending = threading.Thread(target=end_waits)
+    ending.start()
+    try:
+        while not is_there():
+            with pytest.raises(Unavailable):
+                work()
+    finally:
+        done.set()
+        ending.join(WAIT_S)
+
+
+def check_waits(pair: Pair, work: Callable[[], object]) -> None:
+    """Ask for what the primary alone has: the answer comes when the standby is there, and not before."""
+    told: list[object] = []
+    asking = threading.Thread(target=lambda: told.append(work()), daemon=True)
+    asking.start()
+    deadline = time.monotonic() + WAIT_S
+    while not pair.primary.execute("SELECT pid FROM pg_stat_activity WHERE wait_event = 'SyncRep'"):
+        assert not told, "it was answered while the primary alone has it"
+        assert time.monotonic() < deadline, "nothing waits for the standby"
+        time.sleep(0.01)
+    pair.standby.start()
+    asking.join(WAIT_S)
+    assert len(told) == 1
+
+
+# What was there before, what is done and done again, and how many records there are then.
+REPEATED = {
+    "a first write": (
+        lambda store: store.memory().list(),
+        lambda store: store.memory().remember("the first", id="first"),
+        2,
+    ),
+    "a configuration": (lambda store: store.config, lambda store: store.save_config(MemoryConfig(k1=1.7)), 2),
+    "an embedding": (
+        lambda store: store.memory().remember("the first", id="first"),
+        lambda store: store.memory(config=MemoryConfig(embedder="hashing")).embed_missing(),
+        3,
+    ),
+}
+
+
+@pytest.mark.parametrize("what", REPEATED)
+def test_whatever_is_done_again_elsewhere_is_acknowledged_when_the_standby_has_it_and_not_before(
+    pair, tmp_path, what
+):
+    before, work, count = REPEATED[what]
+    how = {"keystore": tmp_path / "keys", "audit": "off"}
+    with (
+        Store.open(pair.address(), **how) as store,
+        Store.open(pair.address(), timeout_s=29.5, **how) as other,
+    ):
+        before(other)
+        pair.standby.kill()
+        on_the_primary_alone(pair, lambda: work(store), lambda: records(pair.primary, pair.database) == count)
+        check_waits(pair, lambda: work(other))
+        pair.primary.kill()
+        pair.standby.execute("SELECT pg_promote()")
+        assert records(pair.standby, pair.database) == count
+
+
+def test_a_copy_is_told_as_whole_when_the_standby_has_all_of_it_and_not_before(pair, tmp_path):
+    with Store.open(":memory:", audit="off") as source:
+        source.memory().remember("the first", id="first")
+
+        def work() -> object:
+            return copy(source, pair.address(), to_keystore=tmp_path / "keys", verify=False)
+
+        work()
+        pair.standby.kill()  # one that is away may lack what was there before, or not: nobody can tell
+        check_waits(pair, work)
+
+
 def test_a_write_whose_standby_is_away_for_good_ends_and_says_that_it_may_be_stored(
     pair, tmp_path, monkeypatch
 ):
@@ -215,6 +303,16 @@ def test_a_write_whose_standby_is_away_for_good_ends_and_says_that_it_may_be_sto
         with pytest.raises(
             Unavailable, match=r"a synchronous standby is away\. Whether it was stored is unknown"
         ):
+            store.memory().remember("the second", id="second")
+
+
+def test_a_write_is_not_told_as_undone_however_long_the_store_waits_for_others(pair, tmp_path, monkeypatch):
+    monkeypatch.setattr(connections, "STATEMENT_S", 0.5)
+    with Store.open(pair.address(), keystore=tmp_path / "keys", audit="off", timeout_s=1.0) as store:
+        store.memory().remember("the first", id="first")
+        pair.standby.kill()
+        monkeypatch.setattr(connections, "SILENCE_S", 1.0)
+        with pytest.raises(Unavailable, match="hether it was stored is unknown"):
             store.memory().remember("the second", id="second")
 
 
@@ -277,6 +375,39 @@ def test_no_key_is_destroyed_of_what_only_the_primary_knows_to_be_erased(pair, t
         pair.standby.start()
         pair.standby.execute("SELECT pg_promote()")
         forgetting.join(WAIT_S)
+        scrubbing.join(WAIT_S)
+    with Store.open(pair.address(), **how) as store:
+        assert store.memory().get("kept").text == "what is kept"
+        assert store.verify().ok
+
+
+def test_no_key_is_destroyed_of_a_tenant_that_only_the_primary_knows_to_be_purged_and_deleted(pair, tmp_path):
+    how = {"keystore": tmp_path / "keys", "audit": "off"}
+    with (
+        Store.open(pair.address(), **how) as store,
+        Store.open(pair.address(), timeout_s=29.5, **how) as other,
+    ):
+        store.memory().remember("what is kept", id="kept")
+        pair.standby.kill()
+
+        def is_purged() -> bool:
+            return pair.primary.execute("SELECT epoch FROM perdure.tenant", pair.database) == [(1,)]
+
+        def is_buried() -> bool:
+            return pair.primary.execute("SELECT buried FROM perdure.tenant", pair.database) == [(True,)]
+
+        on_the_primary_alone(pair, store.purge, is_purged)
+        on_the_primary_alone(
+            pair, lambda: delete_tenant(pair.address(), "default", keystore=tmp_path / "keys"), is_buried
+        )
+        told: list[object] = []
+        scrubbing = threading.Thread(target=lambda: told.append(other.log.scrub()))
+        scrubbing.start()
+        waiting_for_standby(pair)
+        assert told == []
+        pair.primary.kill()
+        pair.standby.start()
+        pair.standby.execute("SELECT pg_promote()")
         scrubbing.join(WAIT_S)
     with Store.open(pair.address(), **how) as store:
         assert store.memory().get("kept").text == "what is kept"

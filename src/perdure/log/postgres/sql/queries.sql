@@ -69,6 +69,10 @@ SELECT tenant FROM perdure.tenant WHERE tenant = %s FOR NO KEY UPDATE
 -- Lets other writers go on, and waits for whoever keeps them all out; nothing where it was deleted and made again.
 SELECT epoch, keys_from FROM perdure.tenant WHERE tenant = %s AND verifier = %s AND NOT buried FOR KEY SHARE
 
+-- name: share_row
+-- Of one that is buried too: what its rows were may be all that a standby knows of.
+SELECT 1 FROM perdure.tenant WHERE tenant = %s FOR KEY SHARE
+
 -- name: number_spaces
 -- Creators of spaces, and whoever notes a copy, take turns. Writers that are at work go on; those that come wait in passing.
 SELECT epoch, spaces, keys_from FROM perdure.tenant WHERE tenant = %s AND verifier = %s AND NOT buried FOR NO KEY UPDATE
