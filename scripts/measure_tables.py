@@ -50,6 +50,7 @@ def main(arguments: list[str]) -> int:
         parser.error(f"--facts must be a multiple of {BATCH}")
     with tempfile.TemporaryDirectory() as folder:
         keys = Path(folder) / "keys"
+        keys.mkdir(mode=0o700)  # others may have tenants in the database, with a keystore of their own
         try:
             measure(told.address, keys, told.facts)
         finally:

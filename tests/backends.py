@@ -39,8 +39,10 @@ def open_at(place: Path, backend: str, **options: Any) -> Store:
 
 
 def tenant_at(place: Path) -> dict[str, Any]:
-    """Return whose rows stand for a place, and where the keys to them are."""
-    return {"tenant": str(place)[-TENANT_MAX:], "keystore": place.parent / "keys"}
+    """Return whose rows stand for a place, and where the keys to them are, in a directory that is made."""
+    keys = place.parent / "keys"
+    keys.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return {"tenant": str(place)[-TENANT_MAX:], "keystore": keys}
 
 
 _fresh = count(1)

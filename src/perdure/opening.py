@@ -68,6 +68,11 @@ class Opening:
     replica: str | None = None
 
 
+NO_DIRECTORY = (
+    "the keystore's directory is not there, and the database holds tenants, or did lately: check its path, and that its disk "
+    "is mounted"
+)
+MAKE_DIRECTORY = "Nothing was made; to begin another keystore, make the directory first (mkdir -m 700)"
 ROOT_MARK = "perdure.tenants"
 """The file that marks the root of many tenants' stores, which is no store itself."""
 
@@ -191,14 +196,35 @@ def _open_postgres(address: str, opening: Opening) -> Log:
             'records are encrypted with; or "off" and a secret, to store them as they are',
             field="keystore",
         )
+    keystore = keystore_of(told)
+    _check_directory(address, opening, keystore)
     return PostgresLog.open(
         address,
         tenant=DEFAULT_TENANT if opening.tenant is None else opening.tenant,
-        keystore=keystore_of(told),
+        keystore=keystore,
         secret=opening.secret,
         timeout_s=opening.timeout_s,
         replica=_checked_replica(opening.replica),
     )
+
+
+def _check_directory(address: str, opening: Opening, keystore: Keystore | None) -> None:
+    """Raise Unavailable where a new tenant would begin a keystore in a directory that is not there, though the database
+    holds tenants, who have one."""
+    directory = getattr(keystore, "directory", None)  # of one in files
+    if not isinstance(directory, Path) or directory.exists():
+        return
+    from perdure.log.postgres.connections import acquire, release  # noqa: PLC0415 - as in open_log
+    from perdure.log.postgres.presence import holds_tenants  # noqa: PLC0415 - likewise
+
+    database = acquire(address, opening.timeout_s)
+    try:
+        is_begun = holds_tenants(database)
+    finally:
+        release(database)
+    # Whoever makes the first tenant makes the directory before its row. What is there tells why it does not open.
+    if is_begun and not directory.exists() and not has_tenant(address, opening):
+        raise Unavailable(f"{NO_DIRECTORY}. {MAKE_DIRECTORY}")
 
 
 def _checked_replica(replica: str | None) -> str | None:

@@ -14,7 +14,7 @@ from perdure.cli.failures import Failed, complain
 from perdure.cli.help import add_group
 from perdure.cli.screen import Screen, print_json
 from perdure.cli.session import EPHEMERAL, Session, command
-from perdure.errors import InvalidRequest, InvalidTenant, PerdureError
+from perdure.errors import InvalidRequest, InvalidTenant, PerdureError, Unavailable
 
 if TYPE_CHECKING:
     from perdure.contract.operations import Role
@@ -88,6 +88,10 @@ def create(
     except InvalidTenant as error:  # a wrong value, as any other on a command line
         raise InvalidRequest(error.message, field="tenant") from error
     doubt = _doubt(session, directory)
+    if doubt is not None and not directory.exists():
+        from perdure.opening import MAKE_DIRECTORY, NO_DIRECTORY  # noqa: PLC0415 - only where it is refused
+
+        raise Unavailable(f"{NO_DIRECTORY}. {MAKE_DIRECTORY}")
     made = [folder for folder in (directory, *directory.parents) if not folder.exists()]
     if session.is_database:
         from perdure.opening import keystore_of  # noqa: PLC0415 - only where there is a database

@@ -43,7 +43,10 @@ def test_tenants_on_both_sides_are_told_apart(run, tmp_path):
     assert run("copy", "--to", address, "--keystore", keys, "--to-tenant", "acme").code == 0
     again = ("copy", "--from", address, "--tenant", "acme", "--keystore", keys, "--to", address)
     assert run(*again, "--json").error["field"] == "to"
-    other = run(*again, "--to-tenant", "other", "--to-keystore", str(tmp_path / "more"), "--json")
+    other = (*again, "--to-tenant", "other", "--to-keystore", str(tmp_path / "more"), "--json")
+    assert "is not there" in run(*other).error["message"]  # beside tenants with a keystore that is
+    (tmp_path / "more").mkdir(mode=0o700)
+    other = run(*other)
     assert other.json["copied"].items() >= ONE.items()
 
 

@@ -548,6 +548,52 @@ def test_keys_of_a_databases_tenants_lie_with_its_keystore(on, keys):
     assert [one["type"] for one in events] == ["created", "key_revoked"]
 
 
+MAKING = [
+    ("remember", "tea", "--tenant", "beta"),
+    ("config", "--save", "--config", "FILE", "--tenant", "beta"),
+    ("keys", "create", "--tenant", "beta"),
+]
+
+
+@pytest.mark.parametrize("command", MAKING, ids=lambda command: command[0])
+def test_beside_tenants_no_keystore_is_begun_in_a_directory_that_is_not_there(
+    on, address, keys, tmp_path, command
+):
+    (tmp_path / "config.json").write_text("{}")
+    told = [str(tmp_path / "config.json") if word == "FILE" else word for word in command]
+    assert on("remember", "tea", "--tenant", "acme").code == 0
+    typo = tmp_path / "away" / "kyes"
+    refused = on(*told, "--keystore", str(typo), "--json")
+    assert (refused.code, refused.error["code"]) == (1, "unavailable")
+    assert "make the directory first (mkdir -m 700)" in refused.error["message"]
+    assert not typo.parent.exists()
+    assert not has_tenant(address, Opening(tenant="beta"))
+    typo.mkdir(mode=0o700, parents=True)  # whoever means it makes it
+    assert on(*told, "--keystore", str(typo)).code == 0
+
+
+def test_a_tenant_that_is_there_says_what_is_wrong_with_a_keystore_that_is_not(on, keys, tmp_path):
+    assert on("remember", "tea", "--tenant", "acme").code == 0
+    told = on("remember", "milk", "--tenant", "acme", "--keystore", str(tmp_path / "kyes"), "--json").error
+    assert (told["code"], "since there is no such directory" in told["message"]) == ("wrong_key", True)
+    assert not (tmp_path / "kyes").exists()
+
+
+def test_python_begins_no_keystore_in_a_directory_that_is_not_there_beside_tenants(address, keys, tmp_path):
+    from perdure.keystore import FileKeystore  # noqa: PLC0415
+
+    with Store.open(address, keystore=keys) as store:
+        store.memory().remember("tea")
+    for typo in (tmp_path / "kyes", FileKeystore(tmp_path / "kyes")):
+        with pytest.raises(Unavailable, match="directory is not there"):
+            Store.open(address, tenant="beta", keystore=typo)
+    with pytest.raises(Unavailable, match="directory is not there"):
+        copy(address, address, keystore=keys, to_tenant="beta", to_keystore=tmp_path / "kyes")
+    assert not (tmp_path / "kyes").exists()
+    with Store.open(address, tenant="beta", keystore=keys) as store:  # the one that is there takes any tenant
+        store.memory().remember("milk")
+
+
 def test_keys_need_a_keystore_to_lie_in(run, address):
     for told in ((), ("--keystore", "off")):
         refused = run("keys", "create", "--store", address, *told, "--json")

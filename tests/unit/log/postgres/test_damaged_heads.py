@@ -46,6 +46,7 @@ def place(name, tmp_path, request):
     """What opens a tenant of one's own in which a memory has one fact, and another one another."""
     tenant = request.node.name[-200:]
     told = {"tenant": tenant, "keystore": tmp_path / "keys"}
+    told["keystore"].mkdir(mode=0o700)
     address = shared_server().address(name, ROLE)
     with Store.open(address, **told) as store:
         store.memory().remember("tea", id="drink")

@@ -30,20 +30,26 @@ def address():
     return fresh_address()
 
 
+@pytest.fixture
+def keys(tmp_path):
+    """An empty directory of a keystore, beside tenants that have others."""
+    (tmp_path / "keys").mkdir(mode=0o700)
+    return tmp_path / "keys"
+
+
 @pytest.mark.parametrize("name", UNREADABLE, ids=ascii)
-def test_no_tenant_is_made_under_a_name_that_cannot_be_read(address, name, tmp_path):
+def test_no_tenant_is_made_under_a_name_that_cannot_be_read(address, name, keys):
     with pytest.raises(InvalidRequest, match="made under such a name") as refused:
-        Store.open(address, tenant=name, keystore=tmp_path / "keys")
+        Store.open(address, tenant=name, keystore=keys)
     assert refused.value.field == "tenant"
     assert refused.value.message.isprintable()
     with Lookout(address) as lookout:
         assert not lookout.has_tenant(name)
-    assert not (tmp_path / "keys").exists()
+    assert not any(keys.iterdir())
 
 
 @pytest.mark.parametrize("name", UNREADABLE, ids=ascii)
-def test_a_tenant_that_has_such_a_name_can_be_opened_and_deleted(address, name, tmp_path, monkeypatch):
-    keys = tmp_path / "keys"
+def test_a_tenant_that_has_such_a_name_can_be_opened_and_deleted(address, name, keys, monkeypatch):
     with monkeypatch.context() as before:
         before.setattr(naming, "check_new", lambda name: None)
         Store.open(address, tenant=name, keystore=keys).close()
@@ -54,6 +60,6 @@ def test_a_tenant_that_has_such_a_name_can_be_opened_and_deleted(address, name, 
 
 
 @pytest.mark.parametrize("name", ["a b", "Ärzte", "東京", "..", "🍵", "a:b/c"])
-def test_a_tenant_may_have_any_name_that_can_be_read(address, name, tmp_path):
-    with Store.open(address, tenant=name, keystore=tmp_path / "keys") as store:
+def test_a_tenant_may_have_any_name_that_can_be_read(address, name, keys):
+    with Store.open(address, tenant=name, keystore=keys) as store:
         store.memory().remember("tea")
