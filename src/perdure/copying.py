@@ -114,7 +114,7 @@ def copy(  # noqa: PLR0913 - the names of the public interface
             with _named(_OF_TARGET):
                 there = _opened_target(target, told, log.secret, kept=kept)
         except WrongKey as error:
-            raise WrongKey(f"{_another(target, told)}: {error.message}") from error
+            raise WrongKey(_another(target, told, error)) from error
         ending.callback(there.close)
         followed = audited(there, target, told, SystemClock(), Auditing())
         ending.callback(followed.close)
@@ -269,15 +269,17 @@ def _encrypted(target: str | Path, told: Opening, key: KeyForm | None) -> Openin
     return told
 
 
-def _another(target: str | Path, told: Opening) -> str:
+def _another(target: str | Path, told: Opening, error: WrongKey) -> str:
     """Return what a target is that does not open with the source's secret, and what to do."""
     if not is_address(target):
-        return "the target is another store than a copy of this source, or has another key"
-    name = told.tenant or DEFAULT_TENANT
-    return (
-        f"the tenant {name!r} is there already, and is another store than a copy of this source, or has another keystore: name "
-        "a new tenant (to_tenant, --to-tenant), or give its keystore"
-    )
+        return f"the target is another store than a copy of this source, or has another key: {error.message}"
+    there = f"the tenant {told.tenant or DEFAULT_TENANT!r} is there already"
+    if told.keystore != UNENCRYPTED:
+        try:
+            open_log(target, told).close()  # with the secret that it has
+        except WrongKey:
+            return f"{there}, and does not open: {error.message}. Or name a new tenant (to_tenant)"
+    return f"{there}, and is another store than a copy of this source: name a new tenant (to_tenant)"
 
 
 @contextmanager

@@ -47,10 +47,13 @@ def shown(text: str) -> str:
 
 
 def quoted(text: str) -> str:
-    """Return the text in quotes, in plain ASCII: nothing in it can look like the sentence around it."""
+    """Return the text in quotes. What could look like the sentence around it is escaped: quotes, other spaces, and what is
+    not seen."""
     import json  # noqa: PLC0415 - help must not wait for it
+    from unicodedata import category  # noqa: PLC0415 - likewise
 
-    return json.dumps(text)
+    plain = (one if one > "~" and category(one)[0] in "LMNS" else json.dumps(one)[1:-1] for one in text)
+    return f'"{"".join(plain)}"'
 
 
 def _visible(match: re.Match[str]) -> str:

@@ -234,8 +234,7 @@ class Session:
         absent = not writes and not self.has_store()
         if absent and changes:
             raise Failed(self.absence())
-        if writes:
-            self._warn_of_name()
+        is_unservable = writes and self._makes_unservable()
         place = EPHEMERAL if absent else self.place
         # What is only in memory has nothing to encrypt, also where the environment holds a key for other stores.
         options = self.options
@@ -244,6 +243,8 @@ class Session:
         config = self.config if configured else None
         with named_as_in_the_file():
             opened = Store.open(place, config=config, **({} if place == EPHEMERAL else options))
+        if is_unservable:
+            complain(UNSERVABLE)
         with opened as store:
             yield store
         if absent:
@@ -263,11 +264,10 @@ class Session:
             return f"{told}; {error.message}"
         return told
 
-    def _warn_of_name(self) -> None:
-        """Say of a store that is about to be made in a database that no server can serve one of its name."""
+    def _makes_unservable(self) -> bool:
+        """Whether opening the store makes one in a database that no server can serve, for its name."""
         tenant = self.tenant or DEFAULT_TENANT
-        if self.is_database and not is_servable(tenant) and not self.has_store():
-            complain(UNSERVABLE)
+        return self.is_database and not is_servable(tenant) and not self.has_store()
 
     def rehearse(self, act: Callable[[Store], object]) -> None:
         """Where there is no store yet, carry out what makes one on an empty one that nobody keeps, so that what is

@@ -251,6 +251,36 @@ def test_a_name_that_no_server_takes_is_warned_of_once_where_it_is_made(
         assert not is_servable
 
 
+@pytest.mark.parametrize("name", [" a", "a ", "a\u200b"])
+def test_of_a_name_that_is_refused_nothing_is_warned(on, name):
+    refused = on("remember", "tea", "--tenant", name)
+    assert refused.code == 2
+    assert "no server" not in refused.err
+
+
+def test_who_is_asked_for_a_name_sees_it_as_it_is_written(on):
+    name = "a b/ü日本😀"
+    assert on("remember", "tea", "--tenant", name).code == 0
+    assert f'Delete the tenant "{name}"? [y/N]' in on("delete-tenant", "--tenant", name, stdin="no\n").err
+
+
+def test_a_copy_into_a_tenant_that_is_there_says_one_cause_and_one_option(
+    on, address, keys, store_path, tmp_path
+):
+    with Store.open(store_path) as store:
+        store.memory().remember("milk")
+    assert on("remember", "tea", "--tenant", "acme").code == 0
+    copied = ("copy", "--from", str(store_path), "--to", address, "--to-tenant", "acme", "--to-keystore")
+    other = on(*copied, str(keys)).err
+    assert "is another store than a copy of this source: name a new tenant (--to-tenant)" in other
+    assert "keystore" not in other
+    (tmp_path / "more").mkdir(mode=0o700)
+    locked = on(*copied, str(tmp_path / "more")).err
+    assert "does not open: the keystore in" in locked
+    assert "another store" not in locked
+    assert all(told.count("--to-tenant") == 1 for told in (other, locked))
+
+
 def test_what_is_said_of_damage_in_one_memory_brings_the_others_out(on, address, tmp_path):
     for who in ("ann", "bob"):
         assert on("remember", f"tea of {who}", "--principal", who).code == 0
