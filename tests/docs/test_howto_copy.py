@@ -21,7 +21,8 @@ def test_the_examples_of_the_page_give_what_it_says():
 
 def test_the_commands_of_the_page_work(run, tmp_path, monkeypatch):  # noqa: F811 - the fixture
     [block] = [one for one in blocks(PAGE) if one.language == "sh"]
-    text = block.text.replace("postgresql://db.example/memory", f'"{fresh_address()}"')
+    text = block.text.replace("postgresql://perdure@db.example/memory", f'"{fresh_address()}"')
+    text = text.replace("/srv/perdure/keys", str(tmp_path / "keys"))
     lines = [shlex.split(line) for line in text.splitlines()]
     monkeypatch.chdir(tmp_path)
     shown = [run(*line[1:]) for line in lines if line[0] == "perdure"]
