@@ -46,6 +46,7 @@ from perdure.model.namespace import Namespace
 from perdure.opening import AuditLevel, Backend, Durability, KeyForm, KeystoreForm
 from perdure.planning.checks import checked_count
 from perdure.repository.repository import Repository
+from perdure.space.budget import MemoryBudget
 from perdure.store import MEMORY_BYTES_DEFAULT, Memory, Store
 
 P = ParamSpec("P")
@@ -312,7 +313,7 @@ class AsyncStore(_Twin[Store]):
         key: KeyForm | None = None,
         durability: Durability = "full",
         timeout_s: float = 30.0,
-        memory_bytes: int = MEMORY_BYTES_DEFAULT,
+        memory_bytes: int | MemoryBudget = MEMORY_BYTES_DEFAULT,
         tenant: str | None = None,
         keystore: KeystoreForm | None = None,
         replica: str | None = None,
@@ -322,8 +323,7 @@ class AsyncStore(_Twin[Store]):
         audit_log: Log | None = None,
         threads: int = THREADS_DEFAULT,
     ) -> Self:
-        """Open (or create) a store. Arguments as in `Store.open`, and `threads`: how many calls may run at once,
-        1 to 256."""
+        """Open (or create) a store. Arguments as in `Store.open`, and `threads`: how many calls may run at once, 1 to 256."""
         pool = _Threads(threads)
         call = partial(
             Store.open,

@@ -56,6 +56,7 @@ from perdure.repository.repository import Repository
 from perdure.search.query import Budget
 from perdure.sessions.keeping import Kept, sessions_of
 from perdure.sessions.session import SessionMemory
+from perdure.space.budget import BYTES_MAX, MemoryBudget
 from perdure.space.purging import purge_store, rewriting
 from perdure.space.registry import Registry
 from perdure.space.settings import Settings
@@ -66,7 +67,6 @@ from perdure.transfer.importing import Options, import_lines
 from perdure.transfer.sources import Source
 
 MEMORY_BYTES_DEFAULT = 1 << 30
-MEMORY_BYTES_MAX = 1 << 50  # more than any machine has
 MEMORIES_KEPT = 256  # handles, of about a kilobyte each
 HEALTH_TIMEOUT_S = 0.25  # longer than a writer of a healthy store keeps its turn
 
@@ -133,7 +133,7 @@ class Store:
         log: Log,
         *,
         clock: Clock,
-        memory_bytes: int = MEMORY_BYTES_DEFAULT,
+        memory_bytes: int | MemoryBudget = MEMORY_BYTES_DEFAULT,
         config: MemoryConfig | None = None,
         fold: bool = True,
     ) -> None:
@@ -161,7 +161,7 @@ class Store:
         key: KeyForm | None = None,
         durability: Durability = "full",
         timeout_s: float = 30.0,
-        memory_bytes: int = MEMORY_BYTES_DEFAULT,
+        memory_bytes: int | MemoryBudget = MEMORY_BYTES_DEFAULT,
         tenant: str | None = None,
         keystore: KeystoreForm | None = None,
         replica: str | None = None,
@@ -188,8 +188,11 @@ class Store:
                 what it raises passes through). A new store is encrypted with it; None is for a plain one.
             durability: `full` survives power loss; `normal` may lose the last commits then, and is faster.
             timeout_s: how long a write waits for another process's turn before it raises Busy.
-            memory_bytes: how much derived state the spaces of this process may hold together. In a database, which others
-                serve as well, a space that alone takes more raises Busy; a store in files serves it all the same.
+            memory_bytes: how much derived state the spaces of this store may hold together; or a `MemoryBudget` (of
+                `perdure.space.budget`), which it shares with every store of the process that is opened with it: the spaces
+                that nobody has used for longest make room, whichever store they are of. In a database, which others serve
+                as well, and with such a budget, a space that alone takes more raises Busy; else a store in files serves
+                it all the same.
             tenant: whose store it is among those of a database; "default" when absent.
             keystore: with a database, the directory outside of it and of its backups that keeps the tenants' secrets and
                 keys, shared by all its servers; an object that does (`Keystore`); or "off", with a `secret`: records are
@@ -378,7 +381,8 @@ class Store:
         """
         commits = getattr(self.log, "commits", None) or Commits()
         folds = self._registry.folds()
-        return StoreCounters(*self._registry.loaded(), commits.count, commits.seconds, *folds)
+        memory_bytes = self._registry.memory_bytes()
+        return StoreCounters(*self._registry.loaded(), commits.count, commits.seconds, *folds, memory_bytes)
 
     def export(
         self,
@@ -800,10 +804,13 @@ def _settings(config: MemoryConfig) -> Settings:
 _USUAL = MemoryConfig()
 
 
-def _check_usual(clock: Clock | None, memory_bytes: int, *, fold: bool, save_config: bool) -> None:
+def _check_usual(
+    clock: Clock | None, memory_bytes: int | MemoryBudget, *, fold: bool, save_config: bool
+) -> None:
     if clock is not None and not callable(getattr(clock, "now", None)):
         raise InvalidRequest(f"clock must have a method now, got {type(clock).__name__}", field="clock")
-    checked_count(memory_bytes, "memory_bytes", 0, MEMORY_BYTES_MAX)
+    if not isinstance(memory_bytes, MemoryBudget):
+        checked_count(memory_bytes, "memory_bytes", 0, BYTES_MAX)
     checked_flag(fold, "fold")
     checked_flag(save_config, "save_config")
 

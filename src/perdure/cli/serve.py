@@ -106,10 +106,19 @@ def serve(  # noqa: PLR0913 - the options of the command
         typer.Option(
             "--memory-bytes",
             metavar="N",
-            help="How much the spaces of one store may take in a worker's memory. In a database one that alone takes more "
-            "answers busy.",
+            help="How much the spaces of all tenants together may take in a worker's memory; the idle ones of any tenant are "
+            "let go of. One that alone takes more answers busy, but for a single store in files.",
         ),
     ] = str(1 << 30),
+    open_tenants: Annotated[
+        str,
+        typer.Option(
+            "--open-tenants",
+            metavar="N",
+            help="How many tenants' stores a worker keeps open at once, 1 to 65536; the one that nobody has used for longest "
+            "makes room for another.",
+        ),
+    ] = "64",
     embedding_dimension: Annotated[
         str | None,
         typer.Option(
@@ -178,6 +187,7 @@ def serve(  # noqa: PLR0913 - the options of the command
         queue=_whole(queue, "queue"),
         burst=_whole(burst or "0", "burst"),
         memory_bytes=_whole(memory_bytes, "memory_bytes"),
+        open_tenants=_whole(open_tenants, "open_tenants"),
         request_timeout_s=o.real(request_timeout, "request_timeout") or 0.0,
         **told,
     )

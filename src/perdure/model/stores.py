@@ -27,7 +27,7 @@ class StoreCounters(msgspec.Struct, frozen=True):
     `hits` counts the questions that found a space's facts in memory, `misses` how often they were read from the
     store; `commits` and `commit_seconds` are of writes: the seconds are those of making them durable, so of the disk.
     `folds` counts the snapshots that were kept in the background, of a store in a database, and `fold_failures` those that
-    could not be.
+    could not be. `memory_bytes` is what the spaces in memory take, as `Store.open` bounds it.
     """
 
     spaces_loaded: int
@@ -38,6 +38,7 @@ class StoreCounters(msgspec.Struct, frozen=True):
     commit_seconds: float
     folds: int = 0
     fold_failures: int = 0
+    memory_bytes: int = 0
 
 
 class Health(msgspec.Struct, frozen=True):

@@ -30,6 +30,7 @@ from perdure.server.quick import QUICK, Quick
 from perdure.server.rates import Rates
 from perdure.server.settings import Settings, check_reachable
 from perdure.server.tenants import OpenStore, Tenants
+from perdure.space.budget import MemoryBudget
 from perdure.store import Store
 
 T = TypeVar("T")
@@ -65,11 +66,16 @@ class Engine:
         limits = settings.limits
         self._places = places_of(settings)
         self._open_store = open_store or self._open
+        self._memory = MemoryBudget(limits.memory_bytes)  # of all tenants
         self._stores: WeakSet[Store] = WeakSet()
         self._ended = _NOTHING  # what stores that were closed had counted
         self._changing = threading.Lock()
         self.tenants = Tenants(
-            self._places, self._opened, on_closed=self._closed, closing_s=limits.stop_timeout_s
+            self._places,
+            self._opened,
+            on_closed=self._closed,
+            open_max=limits.open_tenants,
+            closing_s=limits.stop_timeout_s,
         )
         binding = Binding(settings.host, settings.port, no_auth=not settings.auth)
         self.authenticator = self._open_authenticator(binding)
@@ -272,7 +278,7 @@ class Engine:
         with self._changing:
             if store in self._stores:
                 self._stores.remove(store)
-                ended = replace(store.counters(), spaces_loaded=0, facts_loaded=0)
+                ended = replace(store.counters(), spaces_loaded=0, facts_loaded=0, memory_bytes=0)
                 self._ended = _sum(self._ended, ended)
 
     def _open(self, place: str) -> Store:
@@ -281,7 +287,8 @@ class Engine:
         return Store.open(
             path,
             clock=self._clock,
-            memory_bytes=self.settings.limits.memory_bytes,
+            # One store by itself, in files, is served whatever it takes.
+            memory_bytes=self._memory if self.has_tenants() else self._memory.bytes_max,
             audit=audit,
             audit_queries=queries,
             **options,

@@ -50,6 +50,12 @@ class Metrics:
         self._facts = self._gauge(
             "perdure_facts_loaded", "Facts and documents in memory, in each worker that has them.", [], "sum"
         )
+        self._memory = self._gauge(
+            "perdure_memory_bytes",
+            "Bytes that spaces take in memory; each worker allows --memory-bytes for those of all tenants.",
+            [],
+            "sum",
+        )
         self._hits = Counter(
             "perdure_cache_hits", "Questions that found a space's facts in memory.", [], registry=registry
         )
@@ -96,6 +102,7 @@ class Metrics:
         """Tell what this worker's stores hold in memory now, and what they have done since it began."""
         self._spaces.set(told.spaces_loaded)
         self._facts.set(told.facts_loaded)
+        self._memory.set(told.memory_bytes)
         now = (told.hits, told.misses, told.commits, told.commit_seconds)
         counters = (self._hits, self._misses, self._commits, self._syncs)
         for counter, count, before in zip(counters, now, self._seen, strict=True):

@@ -16,11 +16,14 @@ from perdure.memory.config import MemoryConfig
 from perdure.opening import AUDITS, AuditLevel
 from perdure.planning.checks import checked_choice, checked_count
 from perdure.server.keyring_authentication import is_loopback
+from perdure.space.budget import BYTES_MAX
 
 PORT_DEFAULT = 8420
 WORKERS_MAX = 64
 THREADS_MAX = 256
 QUEUE_MAX = 100_000
+OPEN_TENANTS_DEFAULT = 64
+OPEN_MAX = 65_536
 RATE_MAX = 1e6
 SECONDS_MAX = 86_400.0
 LOG_FORMATS = ("console", "json")
@@ -60,7 +63,8 @@ class Limits:
     rate: float | None = None  # requests a second for each key; None is as many as there are
     burst: int = 0  # how many at once before the rate counts; 0 is a second's worth
     connections: int = 1_000  # open at once, of each worker
-    memory_bytes: int = 1 << 30  # that the spaces of each store may take in a worker's memory
+    memory_bytes: int = 1 << 30  # that the spaces of all tenants together may take in a worker's memory
+    open_tenants: int = OPEN_TENANTS_DEFAULT  # whose stores each worker keeps open at once
 
 
 @dataclass(frozen=True)
@@ -157,7 +161,8 @@ def _check_limits(limits: Limits) -> None:
     checked_count(limits.queue, "queue", 0, QUEUE_MAX)
     checked_count(limits.burst, "burst", 0, QUEUE_MAX)
     checked_count(limits.connections, "connections", 1, QUEUE_MAX)
-    checked_count(limits.memory_bytes, "memory_bytes", 0, 1 << 50)
+    checked_count(limits.memory_bytes, "memory_bytes", 0, BYTES_MAX)
+    checked_count(limits.open_tenants, "open_tenants", 1, OPEN_MAX)
     for name in (
         "request_timeout_s",
         "long_timeout_s",

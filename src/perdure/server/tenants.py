@@ -14,10 +14,9 @@ from perdure.opening import EPHEMERAL
 from perdure.planning.checks import checked_count
 from perdure.server.keys import checked_tenant
 from perdure.server.places import Places
+from perdure.server.settings import OPEN_MAX, OPEN_TENANTS_DEFAULT
 from perdure.store import Store
 
-OPEN_DEFAULT = 64
-OPEN_MAX = 65_536
 CLOSING_S = 30.0  # as long as a write waits for its turn
 
 log = logging.getLogger("perdure.server")
@@ -50,7 +49,7 @@ class Tenants:
         open_store: OpenStore,
         *,
         on_closed: Callable[[Store], None] = lambda _: None,
-        open_max: int = OPEN_DEFAULT,
+        open_max: int = OPEN_TENANTS_DEFAULT,
         closing_s: float = CLOSING_S,
     ) -> None:
         """Take the stores of a place; nothing is opened yet.
@@ -248,7 +247,9 @@ class Tenants:
                 return name, entry
         closing = [entry for entry in self._entries.values() if entry.closing]
         if not closing:
-            raise TenantLimit(f"{self._open_max} tenants are in use, as many as may be at once; try again")
+            raise TenantLimit(
+                f"{self._open_max} tenants are in use, as many as may be at once; try again, or raise --open-tenants of the server"
+            )
         self._changed.wait_for(lambda: closing[0] not in self._entries.values())
         return None
 

@@ -1,4 +1,4 @@
-"""Whether a space may be served at all, of a log that is shared: one whose state alone is over the budget may not."""
+"""Whether a space may be served at all where others depend on the budget too: one whose state alone is over it may not."""
 
 from __future__ import annotations
 
@@ -45,6 +45,6 @@ class Room:
 
 def _busy(size: int, bytes_max: int) -> Busy:
     return Busy(
-        f"this space takes {size} bytes or more in memory, and memory_bytes allows {bytes_max} for all spaces of a "
-        "process: raise memory_bytes (perdure serve --memory-bytes)"
+        f"this space takes {size} bytes or more in memory, and memory_bytes allows {bytes_max} for all spaces "
+        "together: raise memory_bytes (perdure serve --memory-bytes)"
     )

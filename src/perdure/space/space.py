@@ -418,7 +418,7 @@ class Space:
             if state.head == expected:  # else a reader has caught up with these records already
                 self._apply(view, prepared, checks, head)
             for item in prepared:
-                if isinstance(item.record, FactRecord) and _is_whole(state, item.record.number):
+                if isinstance(item.record, FactRecord) and state.is_whole(item.record.number):
                     reader.put(item.record)
 
     def _prepared(self, base: int, draft: Draft) -> list[Prepared]:
@@ -472,11 +472,14 @@ class Space:
             self.snapshots.look(number, view[0])
         return self.save_snapshot()
 
-    def drop_state(self) -> None:
-        """Let go of the derived state; the next read loads it again."""
-        with self._loading, self._lock:
-            self._view = None
-            self.memory_bytes, self._measured_at = 0, None
+    def drop_state(self) -> bool:
+        """Let go of the derived state; the next read loads it again. Waits for nobody: false where it is being brought up."""
+        if not self._loading.acquire(blocking=False):
+            self._measured_at = None  # whoever brings it up measures it again, and makes room then
+            return False
+        self._view, self.memory_bytes, self._measured_at = None, 0, None
+        self._loading.release()
+        return True
 
     def _note_growth(self, *, writing: bool) -> None:
         """Measure a loaded state, and again once it has grown by an eighth, and let the registry keep its budget.
@@ -492,8 +495,3 @@ class Space:
             self.drop_state()
         if self.on_grown is not None:
             self.on_grown(self, writing)
-
-
-def _is_whole(state: SpaceState, number: int) -> bool:
-    """Whether the fact is there, and its record all there is of it."""
-    return state.exists(number) and number not in state.quote_seqs

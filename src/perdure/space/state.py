@@ -217,6 +217,10 @@ class SpaceState:
         """Whether the fact exists, hidden or not."""
         return 0 <= number < len(self.presence) and self.presence[number] != DEAD
 
+    def is_whole(self, number: int) -> bool:
+        """Whether the fact exists, and its record is all there is of it."""
+        return self.exists(number) and number not in self.quote_seqs
+
     def eff(self, number: int) -> int:
         """Return when the fact takes effect: effective_from, valid_from, event_time or ingest_time."""
         kept = self.effective_from.get(number)
