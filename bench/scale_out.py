@@ -43,6 +43,8 @@ from perdure import Memory, Store
 from perdure.server.places import places_of
 from perdure.server.settings import Opening, Settings
 from perdure.server.tenants import Tenants
+from perdure.space.budget import MemoryBudget
+from perdure.store import MEMORY_BYTES_DEFAULT
 
 SIZES = (1_000, 100_000)
 PARTS = ("recall", "writes", "tenants", "memories", "servers")
@@ -50,8 +52,19 @@ SYNCED = {"shared_buffers": "512MB", "max_wal_size": "4GB", "max_connections": "
 QUERIES = 200
 COLD_RUNS = 3
 SINGLES, BATCHES, THREADS, FORGOTTEN = 300, 40, 8, 60
+FOUND = "@"  # in place of where it was found
 CONNECTIONS = 16  # of the load, over all servers
 Row = tuple[str, float, float]
+
+
+class There(NamedTuple):
+    """Where a database is, and where the keys are."""
+
+    address: str
+    keys: Path
+
+    def open(self, tenant: str, **more: Any) -> Store:
+        return Store.open(self.address, tenant=tenant, keystore=self.keys, **more)
 
 
 class Place(NamedTuple):
@@ -66,7 +79,7 @@ class Place(NamedTuple):
         return self.server.address(self.database, ROLE)
 
     def open(self, tenant: str, **more: Any) -> Store:
-        return Store.open(self.address, tenant=tenant, keystore=self.keys, **more)
+        return There(self.address, self.keys).open(tenant, **more)
 
     def drop_caches(self) -> None:
         self.server.execute("DELETE FROM perdure.cache", self.database)
@@ -303,7 +316,7 @@ def ask(work: Callable[[int, str], object], count: int, requests: int, queries: 
 def tenants(report: Report, server: Server, count: int, rows: int) -> None:
     """Many tenants, of which a process may have a part open, as `perdure serve` does."""
     corpus = Corpus(rows)
-    facts, queries = corpus.facts(), corpus.queries(QUERIES)
+    facts = corpus.facts()
     report.say(f"\n## {count:,} tenants of {rows:,} facts\n")
     with fresh(server) as place:
         start = time.perf_counter()
@@ -315,15 +328,16 @@ def tenants(report: Report, server: Server, count: int, rows: int) -> None:
             f"Made and filled by one process, one after the other: {filled / count * 1000:.0f} ms a tenant.\n"
         )
         for open_max in (count, count // 4, count // 16):
-            _tenants(report, place, count, max(4, open_max), queries)
+            told = in_a_fresh_process("tenants", place, count, rows, max(4, open_max))
+            report.say(f"* {max(4, open_max):,} open at once: {told.replace(FOUND, 'open')}")
 
 
-def _tenants(report: Report, place: Place, count: int, open_max: int, queries: Sequence[str]) -> None:
-    opened = [0]
+def _serve_tenants(place: There, count: int, queries: Sequence[str], open_max: int) -> str:
+    opened, budget = [0], MemoryBudget(MEMORY_BYTES_DEFAULT)
 
     def open_store(tenant: str) -> Store:
         opened[0] += 1
-        return place.open(tenant)
+        return place.open(tenant, memory_bytes=budget)
 
     settings = Settings(place.address, opening=Opening(keystore=place.keys))
     held = Tenants(places_of(settings), open_store, open_max=open_max)
@@ -333,16 +347,9 @@ def _tenants(report: Report, place: Place, count: int, open_max: int, queries: S
             store.memory().recall(query)
 
     try:
-        ask(work, count, 2 * count, queries)
-        opened[0] = 0
-        served = ask(work, count, 4 * count, queries)
-        resident = resident_bytes() / 2**20
+        return measured(work, count, queries, lambda: opened[0], lambda: budget.bytes_now)
     finally:
         held.close()
-    hits = 1 - opened[0] / len(served.times)
-    report.say(
-        f"* {open_max:,} open at once: {served.told()}; found open {hits:.0%}; the process has {resident:,.0f} MiB"
-    )
 
 
 def memories(report: Report, server: Server, count: int, rows: int) -> None:
@@ -358,21 +365,65 @@ def memories(report: Report, server: Server, count: int, rows: int) -> None:
             each = store.memory("m0")._space.memory_bytes
         for share in (1.2, 0.25, 0.0625):
             budget = int(each * max(4.0, count * share))  # as many are asked at once
-            with place.open("t", memory_bytes=budget) as store:
-
-                def work(number: int, query: str, store: Store = store) -> None:
-                    store.memory(f"m{number}").recall(query)
-
-                ask(work, count, 2 * count, queries)
-                missed = store.counters().misses
-                served = ask(work, count, 4 * count, queries)
-                missed = store.counters().misses - missed
-                resident = resident_bytes() / 2**20
-            hits = 1 - missed / len(served.times)
+            told = in_a_fresh_process("memories", place, count, rows, budget)
             report.say(
-                f"* memory_bytes {budget / 2**20:,.0f} MiB, {share:.0%} of all: {served.told()}; found in memory {hits:.0%}; the process "
-                f"has {resident:,.0f} MiB"
+                f"* memory_bytes {budget / 2**20:,.0f} MiB, {share:.0%} of all: {told.replace(FOUND, 'in memory')}"
             )
+
+
+def _serve_memories(place: There, count: int, queries: Sequence[str], budget: int) -> str:
+    with place.open("t", memory_bytes=budget) as store:
+
+        def work(number: int, query: str) -> None:
+            store.memory(f"m{number}").recall(query)
+
+        return measured(
+            work,
+            count,
+            queries,
+            lambda: store.counters().misses,
+            lambda: store.counters().memory_bytes,
+        )
+
+
+def measured(
+    work: Callable[[int, str], object],
+    count: int,
+    queries: Sequence[str],
+    missed: Callable[[], int],
+    taken: Callable[[], int],
+) -> str:
+    """Return what a load saw once it was warm, how much of it was found there, and what the process took before and then."""
+    before = resident_bytes()
+    ask(work, count, 2 * count, queries)
+    misses = missed()
+    served = ask(work, count, 4 * count, queries)
+    hits = 1 - (missed() - misses) / len(served.times)
+    return (
+        f"{served.told()}; found {FOUND} {hits:.0%}; spaces take {taken() / 2**20:,.0f} MiB, and the process has "
+        f"{resident_bytes() / 2**20:,.0f} MiB ({before / 2**20:,.0f} before it served)"
+    )
+
+
+def in_a_fresh_process(part: str, place: Place, count: int, rows: int, bound: int) -> str:
+    """Measure one bound where nothing else was in memory before: what a process gave back, it may keep."""
+    told = json.dumps([part, place.address, str(place.keys), count, rows, bound])
+    done = subprocess.run(
+        [sys.executable, "-m", "bench.scale_out", "--served", told],
+        stdout=subprocess.PIPE,
+        cwd=ROOT,
+        check=True,
+    )
+    found: str = json.loads(done.stdout)
+    return found
+
+
+def serve_one(told: str) -> None:
+    """Be such a process: print what was measured, as JSON."""
+    part, address, keys, count, rows, bound = json.loads(told)
+    queries = Corpus(rows).queries(QUERIES)
+    work = _serve_tenants if part == "tenants" else _serve_memories
+    print(json.dumps(work(There(address, Path(keys)), count, queries, bound)))
 
 
 # Servers
@@ -451,9 +502,13 @@ def main() -> None:
         "--merge", action="store_true", help="keep the parts in that file that are not measured now"
     )
     parser.add_argument("--cold", help=argparse.SUPPRESS)
+    parser.add_argument("--served", help=argparse.SUPPRESS)
     told = parser.parse_args()
     if told.cold:
         first_recall(json.loads(told.cold))
+        return
+    if told.served:
+        serve_one(told.served)
         return
     report, server = Report(), Server(SYNCED)
     try:
