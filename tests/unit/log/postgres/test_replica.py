@@ -84,6 +84,7 @@ class Setting:
 
 @pytest.fixture
 def there(servers: Pair, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Setting]:
+    (tmp_path / "keys").mkdir(mode=0o700)  # beside tenants that have others
     setting = Setting(servers, tmp_path / "keys", request.node.name[:100])
     with setting.open(replicated=False, fold=False) as store:
         facts = [
