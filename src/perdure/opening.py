@@ -204,7 +204,7 @@ def _open_postgres(address: str, opening: Opening) -> Log:
         keystore=keystore,
         secret=opening.secret,
         timeout_s=opening.timeout_s,
-        replica=_checked_replica(opening.replica),
+        replica=checked_replica(opening.replica),
     )
 
 
@@ -227,7 +227,8 @@ def _check_directory(address: str, opening: Opening, keystore: Keystore | None) 
         raise Unavailable(f"{NO_DIRECTORY}. {MAKE_DIRECTORY}")
 
 
-def _checked_replica(replica: str | None) -> str | None:
+def checked_replica(replica: str | None) -> str | None:
+    """Return the address of a standby, or None; raises InvalidRequest for anything else."""
     if replica is not None and not is_address(replica):
         raise InvalidRequest(
             "replica is no address of a database: give postgresql://…, of a standby of the store's",

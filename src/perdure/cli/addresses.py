@@ -39,9 +39,10 @@ def checked_place(told: str, field: str) -> str:
     """
     refuse_other_address(told, field)
     if is_address(told) and _has_password(told):
+        variable = "PERDURE_REPLICA" if field == "replica" else "PERDURE_STORE"
         raise InvalidRequest(
             f"--{field} holds a password, which everybody on this machine can read: leave it out, and give it in "
-            "PGPASSWORD, in a file that PGPASSFILE names, or in a service file; PERDURE_STORE may hold one as well",
+            f"PGPASSWORD, in a file that PGPASSFILE names, or in a service file; {variable} may hold one as well",
             field=field,
         )
     return told

@@ -38,6 +38,7 @@ ENVIRONMENT = (
     ("PERDURE_SECRET_FILE", "the file of its secret, where --secret-file is not given"),
     ("PERDURE_TENANT", "the tenant in a database, where --tenant is not given"),
     ("PERDURE_KEYSTORE", "the folder of a database's keys, where --keystore is not given"),
+    ("PERDURE_REPLICA", "the standby that serve loads from, where --replica is not given"),
     ("COLUMNS", "how wide the output is, where that is no terminal"),
 )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 from importlib.util import find_spec
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from perdure.cli import options as o
+from perdure.cli.addresses import checked_place
 from perdure.cli.failures import Failed
 from perdure.cli.session import Session, command, named_as_in_the_file
 from perdure.errors import InvalidRequest
@@ -119,6 +121,15 @@ def serve(  # noqa: PLR0913 - the options of the command
             "makes room for another.",
         ),
     ] = "64",
+    replica: Annotated[
+        str | None,
+        typer.Option(
+            "--replica",
+            metavar="ADDRESS",
+            help="With a database, postgresql://… of a standby of it, from which memories are loaded as far as it has come. "
+            "Default: PERDURE_REPLICA.",
+        ),
+    ] = None,
     embedding_dimension: Annotated[
         str | None,
         typer.Option(
@@ -201,7 +212,9 @@ def serve(  # noqa: PLR0913 - the options of the command
             host=host,
             port=_whole(port, "port"),
             config=_with_dimension(session.config, dimension),
-            opening=Opening(session.key, session.secret, session.backend, session.keystore),
+            opening=Opening(
+                session.key, session.secret, session.backend, session.keystore, _standby(session, replica)
+            ),
             auth=not no_auth,
             default_principal=default_principal,
             allow_hosts=tuple(allow_host or ()),
@@ -241,6 +254,13 @@ def _check_used(session: Session, rate: str | None, burst: str | None) -> None:
         refuse_tenant(keystore=session.keystore)
     if burst is not None and rate is None:
         raise InvalidRequest("--burst counts only with --rate: give both, or neither", field="burst")
+
+
+def _standby(session: Session, told: str | None) -> str | None:
+    """Return the address of the standby that was told; what the environment tells is for a database alone."""
+    if told is not None:
+        return checked_place(told, "replica")
+    return (os.environ.get("PERDURE_REPLICA") or None) if session.is_database else None
 
 
 def _run(settings: Settings) -> None:

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from perdure.base.disk import check_writable
 from perdure.databases import Lookout
 from perdure.errors import InvalidRequest, InvalidTenant, PerdureError, Unavailable
-from perdure.opening import EPHEMERAL, UNENCRYPTED, is_address, refuse_file
+from perdure.opening import EPHEMERAL, UNENCRYPTED, checked_replica, is_address, refuse_file
 from perdure.server.keyring_file import system_errors
 from perdure.server.keys import DEFAULT_TENANT, KEYS_FILE
 from perdure.server.roots import MARK_FILE, TENANTS, find_directory, has_store, is_root
@@ -79,6 +79,10 @@ def places_of(settings: Settings) -> Places:
     if settings.opening.keystore is not None:
         raise InvalidRequest(
             "keystore goes with the address of a database, postgresql://…: leave it out", field="keystore"
+        )
+    if settings.opening.replica is not None:
+        raise InvalidRequest(
+            "replica goes with the address of a database, postgresql://…: leave it out", field="replica"
         )
     return Ephemeral() if str(settings.store) == EPHEMERAL else Directory(settings)
 
@@ -182,7 +186,8 @@ class Database:
             refuse_no_directory(self.keys)
         self._was_marked = False  # the keystore, as far as this process has seen
         self._address = str(settings.store)
-        self._options = {"secret": told.secret, "keystore": told.keystore}
+        replica = checked_replica(told.replica)
+        self._options = {"secret": told.secret, "keystore": told.keystore, "replica": replica}
         self.lookout = Lookout(self._address)
 
     def has_tenants(self) -> bool:

@@ -42,6 +42,7 @@ class Opening:
     secret: bytes | None = field(repr=False, default=None)
     backend: Any = None
     keystore: str | Path | None = None
+    replica: str | None = field(repr=False, default=None)  # an address may hold a password
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from perdure.server.settings import Limits, Opening, Settings
 
 def app_on(address: str, keys: Path | str, **told: Any) -> Front:
     """Return a server of a database that asks for no key, unless told otherwise."""
-    opening = Opening(keystore=keys, secret=told.pop("secret", None))
+    opening = Opening(keystore=keys, secret=told.pop("secret", None), replica=told.pop("replica", None))
     limits, clock = Limits(**told.pop("limits", {})), told.pop("clock", None)
     settings = Settings(address, opening=opening, limits=limits, **{"auth": False, **told})
     return create_app(settings, clock=clock)

@@ -24,6 +24,7 @@ from postgres_server import (
     standby_of,
 )
 from scenarios.stores import NOW
+from unit.server.databases import app_on, ask
 
 PATIENCE_S = 60
 FACTS = 1_500
@@ -274,3 +275,25 @@ def test_a_replica_is_the_address_of_a_database_and_of_a_store_in_one(tmp_path):
             Store.open(at, **told)
         assert caught.value.field == "replica"
         assert "secret" not in caught.value.message
+
+
+def test_a_server_loads_whole_memories_from_the_standby(there, served):
+    app = app_on(there.address, there.keys, replica=there.replica)
+    try:
+        reply = ask(app, "memory/recall", {"query": "heron 77 lake"}, tenant=there.tenant)
+        assert reply.json()["results"][0]["fact"]["id"] == "h77"
+        assert sum(len(one[1]) for one in served if one is not None) == FACTS + 1
+        assert None not in served
+        told = ask(app, "memory/remember", {"text": "a heron flew", "id": "late"}, tenant=there.tenant)
+        assert told.status_code == 200
+    finally:
+        app.close()
+    there.pair.pause()
+    with there.open(replicated=False) as primary:
+        primary.memory().remember("the standby has not got this heron", id="later")
+    app = app_on(there.address, there.keys, replica=there.replica)
+    try:
+        reply = ask(app, "memory/recall", {"query": "standby got heron"}, tenant=there.tenant)
+        assert reply.json()["results"][0]["fact"]["id"] == "later"
+    finally:
+        app.close()
