@@ -48,6 +48,7 @@ class Access:
         self.sealer = Sealer(tenant, keystore)
         self.held_below = 0  # no data key of a lower number was there when this process looked
         self.epoch = 0  # as it was last seen
+        self.is_stained = False  # known to have erased something that lies about as it is
         self.turns = Turns(timeout_s)
         self.commits = Commits()
         self.replica: Replica | None = None  # that whole spaces are read from, as far as it serves

@@ -58,8 +58,9 @@ SSL_MODES = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full"
 class Session:
     """A connection for as long as one thread has it, about one tenant's rows. Raises the driver's errors."""
 
-    def __init__(self, wire: Wire, tenant: UUID, *, is_local: bool) -> None:
-        self.connection, self._wire = wire.connection, wire
+    def __init__(self, wire: Wire, tenant: UUID, silence_s: float, *, is_local: bool) -> None:
+        """`silence_s`: after which who says nothing is held to be away, where nothing else is said."""
+        self.connection, self._wire, self._silence_s = wire.connection, wire, silence_s
         self._tenant, self._is_local = tenant, is_local
         self._asked: list[Asked] | None = None  # what is to go together
 
@@ -125,7 +126,7 @@ class Session:
 
     def wait_at_most(self, wait_s: float) -> None:
         """Expect an answer though it waits for others for as long."""
-        self._wire.silence_s = SILENCE_S + wait_s
+        self._wire.silence_s = self._silence_s + wait_s
 
     def turn_to(self, tenant: UUID) -> None:
         """Be about this tenant's rows until the transaction ends."""
@@ -282,8 +283,9 @@ class Database:
             psycopg.Error: of the block, and of a connection that is broken.
         """
         link = self._pool.take(brief=brief, soon=soon)
-        link.wire.silence_s = CONNECT_S if soon or tried else SILENCE_S + self.statement_s - STATEMENT_S
-        session = Session(link.wire, tenant, is_local=self._is_local)
+        silence_s = SILENCE_S + self.statement_s - STATEMENT_S
+        link.wire.silence_s = CONNECT_S if soon or tried else silence_s
+        session = Session(link.wire, tenant, silence_s, is_local=self._is_local)
         try:
             if not self._is_local and link.tenant != tenant:
                 link.tenant = None

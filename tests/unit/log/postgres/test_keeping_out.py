@@ -216,3 +216,28 @@ def test_what_is_said_in_the_whole_turn_ends_as_what_any_writer_says(tmp_path, m
         asked = "SELECT current_setting('statement_timeout'), current_setting('idle_in_transaction_session_timeout')"
         with log.writer(), log.place().whole() as session:
             assert session.run(asked, None).fetchall() == [("1min", "5min")]
+
+
+def test_a_later_erasure_of_a_tenant_that_is_not_encrypted_keeps_its_place_before_other_writers():
+    address = shared_server().address(fresh_database(), ROLE)
+    first, other = (
+        PostgresLog.open(address, tenant="ada", keystore=None, secret=bytes(32)) for _ in range(2)
+    )
+    space = first.create_space(b"a" * 16, b"first")
+    first.append(space, first.head(space), Batch([b"one", b"two"]))
+    first.append(space, first.head(space), Batch([], [2]))
+
+    def write() -> None:
+        with other.writer(space=space):
+            other.append(space, other.head(space), Batch([b"of another"]))
+
+    thread = threading.Thread(target=write)
+    with first.writer(space=space):
+        head = first.head(space)
+        thread.start()
+        await_waiting(first, thread, 1)
+        assert first.append(space, head, Batch([], [3])).erasures == 2  # else Conflict: the other was faster
+    thread.join()
+    assert [entry.data for entry in first.read(space, 0, 4)] == [b"first", None, None, b"of another"]
+    for log in (first, other):
+        log.close()

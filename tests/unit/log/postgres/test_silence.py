@@ -141,6 +141,22 @@ def test_who_lifts_the_limits_may_take_as_long_as_it_takes(store, memory, monkey
     assert None not in waited
 
 
+def test_who_waits_for_a_row_for_longer_than_a_statement_takes_is_not_given_up_before(tmp_path, monkeypatch):
+    waited: list[float | None] = []
+    ask = Wire.ask
+
+    def asking(self, asked):
+        if asked[-1][0] == "COMMIT":
+            waited.append(self.silence_s)
+        ask(self, asked)
+
+    with Store.open(fresh_address(), keystore=tmp_path / "keys", timeout_s=200.0) as opened:
+        monkeypatch.setattr(Wire, "ask", asking)
+        opened.memory().remember("the kettle is blue", id="k")
+        opened.memory().forget(ids=["k"])  # locks, and commits, in one round trip
+    assert min(limit for limit in waited if limit is not None) > 200.0
+
+
 def in_time(call: Callable[[], object]) -> PerdureError | None:
     """Return what the call raises, None where it returns; it must end."""
     found: list[PerdureError | None] = []
