@@ -6,6 +6,8 @@ import logging
 import threading
 from typing import Protocol
 
+from perdure.errors import PerdureError
+
 log = logging.getLogger("perdure.space")
 
 
@@ -15,6 +17,18 @@ class Folding(Protocol):
     def fold(self) -> bool:
         """Keep it, unless that would not pay; return whether it was kept."""
         ...
+
+    def save_snapshot(self) -> bool:
+        """Keep it, unless that would not pay, though others may have kept one that is about as new."""
+        ...
+
+
+def keep_snapshot(space: Folding) -> None:
+    """Keep a snapshot after a write. What is in the way is logged: what was written is to be told as such."""
+    try:
+        space.save_snapshot()
+    except PerdureError as error:
+        log.warning("a snapshot could not be kept (%s): spaces open more slowly", error.code)
 
 
 class Folder:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from perdure.log.digests import digest_bytes, digest_sum
 from perdure.log.protocol import Cached, Head, Log
 from perdure.space import snapshot
-from perdure.space.background import Folder, Folding
+from perdure.space.background import Folder, Folding, keep_snapshot
 from perdure.space.heads import content_of, may_follow
 from perdure.space.state import SpaceState
 
@@ -70,6 +70,15 @@ class Snapshots:
         """Whether so much came to the space that whoever wrote or read it should have a new one kept."""
         least = SNAPSHOT_RECORDS if state is None else max(SNAPSHOT_RECORDS, state.head.seq // GROWTH_SHARE)
         return self.records_since >= least
+
+    def follow_write(self, space: Folding, state: SpaceState | None) -> None:
+        """Have one kept where so much came to the space: by a thread of its own, where there is one."""
+        if not self.has_grown(state):
+            return
+        if self.folder is None:
+            keep_snapshot(space)
+        else:
+            self.folder.ask(space)
 
     def offer(self, space: Folding, state: SpaceState) -> None:
         """Have one kept of what this process has read, where there is a thread for it."""

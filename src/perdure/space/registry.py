@@ -12,7 +12,7 @@ from perdure.base.forking import OwnProcess
 from perdure.errors import Unavailable
 from perdure.log.protocol import Log
 from perdure.model.namespace import Namespace
-from perdure.space.background import Folder
+from perdure.space.background import Folder, keep_snapshot
 from perdure.space.budget import Loaded as Counted
 from perdure.space.budget import MemoryBudget, counts_of
 from perdure.space.names import Names
@@ -99,7 +99,7 @@ class Registry:
             self._memory.count(active, self._loaded)
         for space in self._memory.idle(active):
             if writing and self.folder is None and space.log is self._log:
-                space.save_snapshot()
+                keep_snapshot(space)
             self._memory.drop(space)
 
     def loaded(self) -> Loaded:

@@ -312,11 +312,7 @@ class Space:
             raise request.error
         self._note_growth(writing=True)
         view = self._view
-        if self.snapshots.has_grown(None if view is None else view[0]):
-            if self.snapshots.folder is None:
-                self.save_snapshot()
-            else:
-                self.snapshots.folder.ask(self)
+        self.snapshots.follow_write(self, None if view is None else view[0])
         return cast(T, request.reply)
 
     def _next_group(self) -> list[Request[object]]:

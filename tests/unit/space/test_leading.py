@@ -7,7 +7,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 import pytest
 
-from perdure import MemoryConfig, StorageFull, Store
+from perdure import Busy, MemoryConfig, StorageFull, Store
 from perdure.log.memory import MemoryLog
 from perdure.space.requests import Lead, Request
 from unit.space.logs import WrappedLog
@@ -89,3 +89,18 @@ def test_a_transaction_that_fails_is_told_to_those_alone_who_were_not_stored_by_
     with pytest.raises(StorageFull):
         raise errors[3]
     store.close()
+
+
+def test_a_snapshot_that_cannot_be_kept_is_logged_and_the_write_is_told_as_stored(monkeypatch, caplog):
+    monkeypatch.setattr("perdure.space.keeping.SNAPSHOT_RECORDS", 1)
+    monkeypatch.setattr("perdure.space.keeping.SNAPSHOT_MIN", 1)
+    log = WrappedLog(MemoryLog())
+
+    def put_cache(*_):
+        raise Busy("others keep all writers out: nothing was changed")
+
+    log.put_cache = put_cache
+    with caplog.at_level("WARNING", logger="perdure.space"), Store.open(log=log, audit="off") as store:
+        assert store.memory().remember("the kettle is blue").created
+        assert "a snapshot could not be kept (busy)" in caplog.text
+        del log.put_cache
