@@ -133,7 +133,8 @@ def conclude(
         purged = purge_store(log, progress)
     except PerdureError as error:
         error.details["certificate"] = certificate_object(unpurged)
-        _say_erased(error, "the purge after it could not be done")
+        is_unknown = error.details.get("kind") == "unconfirmed"
+        _say_erased(error, f"the purge after it {'was not confirmed' if is_unknown else 'could not be done'}")
         raise
     steps += [Step("rewritten", True), Step(reach.overwritten, not purged.pending)]
     return Concluded(purged.pending, purged, _certify(log, operation, removed, at, steps))

@@ -286,6 +286,20 @@ def test_where_the_purge_fails_the_error_has_the_certificate_of_what_was_erased(
         assert store.check_certificate(certificate) == ()
 
 
+def test_where_a_purge_was_not_confirmed_the_error_says_so_and_not_that_it_could_not_be_done(clock):
+    log = WrappedLog(MemoryLog())
+    with Store.open(log=log, clock=clock) as store:
+        store.memory("ann").remember("words")
+
+        def fail(*_):
+            raise Unavailable("whether it was stored is unknown", kind="unconfirmed")
+
+        log.purge = fail
+        with pytest.raises(Unavailable, match="is erased, but the purge after it was not confirmed: whether"):
+            store.erase("ann")
+        del log.purge
+
+
 def test_a_certificate_shows_no_id_no_text_and_no_name(store):
     memory = store.memory(MARKER, MARKER)
     memory.remember(

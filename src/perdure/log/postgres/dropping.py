@@ -117,7 +117,8 @@ def _telling(what: str, of: Callable[[psycopg.Error], bool] = lambda _: True) ->
         if not of(error):
             raise
         raise Unavailable(
-            f"the database did not confirm that the tenant is deleted: {what}. Delete it once more, once the database is there"
+            f"the database did not confirm that the tenant is deleted: {what}. Delete it once more, once the database is there",
+            kind="unconfirmed",
         ) from error
 
 

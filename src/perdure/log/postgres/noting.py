@@ -153,5 +153,6 @@ def unknown() -> Unavailable:
     """Return the error of a write that may have been stored, or not."""
     return Unavailable(
         "the database did not confirm a write: the connection broke, or a synchronous standby is away. Whether it was stored is "
-        "unknown. Look, or repeat it under the same id or idempotency key, once the database is there"
+        "unknown. Look, or repeat it under the same id or idempotency key, once the database is there",
+        kind="unconfirmed",
     )
