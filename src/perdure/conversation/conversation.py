@@ -40,6 +40,7 @@ from perdure.model.replies import Forgotten, Page
 from perdure.planning.checks import checked_count, checked_flag, checked_names
 from perdure.planning.embedding import Embedding
 from perdure.search.cursors import CursorCodec
+from perdure.space.draft import confirm
 from perdure.space.space import Space
 
 T = TypeVar("T")
@@ -84,6 +85,7 @@ class ConversationMemory:
         told = checked_conversation(conversation)
         existing = self._read(lambda stored: find_existing(stored, told))
         if existing is not None:  # nothing is embedded for it
+            self._space.write(confirm)
             return existing
         prepared = self._prepared(told)
         log = self._space.log

@@ -12,7 +12,7 @@ from perdure.log.protocol import Progress
 from perdure.memory.config import MemoryConfig
 from perdure.model.replies import Embedded, Reindexed
 from perdure.planning.vectors import add_vector, find_other_model, refuse_other_model
-from perdure.space.draft import Draft
+from perdure.space.draft import Draft, confirm
 from perdure.space.facts import FactReader
 from perdure.space.preparing import units_of
 from perdure.space.reindexing import reindex
@@ -82,8 +82,8 @@ def embed_missing(
         without += vectors.count(b"")
         if progress is not None:
             progress(min(done + without, total), total)
-    if not done:  # what others embedded is to be as safe as what this does
-        space.write(lambda draft: None)
+    if not done:  # others may have embedded them
+        space.write(confirm)
     return Embedded(done, space.read(lambda state, _: state.without_vector))
 
 

@@ -40,7 +40,7 @@ from perdure.repository.quotes import CheckedQuotes, TurnsMoved, check_quotes, q
 from perdure.repository.stored import StoredNodes
 from perdure.repository_errors import LimitExceeded, NodeNotFound, NodeRevisionNotFound
 from perdure.search.cursors import CursorCodec
-from perdure.space.draft import Draft
+from perdure.space.draft import Draft, confirm
 from perdure.space.nodes import NodeHead
 from perdure.space.space import Space
 
@@ -93,6 +93,7 @@ class Repository:
                 # A turn may have been forgotten since the set was told first, which a repetition does not ask about.
                 known = self._read(lambda nodes: find_result(nodes.state, nodes, request))
                 if known is not None:
+                    self.space.write(confirm)
                     return known
                 quotes = check_quotes(self._find_space(conversation_of(self.space.namespace)), told)
             with suppress(TurnsMoved):

@@ -435,3 +435,10 @@ class Draft:
     def receipt_key(self, operation: str, key: str) -> bytes:
         """Return the digest under which an answer to this operation is kept."""
         return keyed_hash(self.secret, RECEIPT_DOMAIN, operation.encode() + b"\0" + key.encode())
+
+
+def confirm(draft: Draft) -> None:
+    """Plan nothing. Written, it returns once all that was read before is as safe as what a write stores.
+
+    Who repeats a call may find what the first one stored while that is on one machine alone.
+    """

@@ -43,12 +43,15 @@ def reindex(
 
     Raises:
         InvalidRequest: a policy asks for it, inside a write of the space.
-        Busy, StorageFull, Corrupt, Unavailable: nothing was changed.
+        Busy, StorageFull, Corrupt: nothing was changed.
+        Unavailable: nothing was, or a database did not confirm it: the message says so.
     """
     space.refuse_planner()
     held = between_purges(space.log, partial(_held, space))
     settings = (held or space.usual)._replace(**told)
     if held is None or (held == settings and not drop_vectors):
+        with space.log.writer():  # what another made it with is to be as safe as what this would have
+            space.log.epoch()
         space.usual = settings
         return Reindexing(settings, changed=False, pending=False)
     rewritten = partial(_rewritten, space, told, drop_vectors)

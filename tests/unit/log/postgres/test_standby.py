@@ -13,10 +13,14 @@ import pytest
 from bench.postgres_server import Server
 
 from effort import examples
+from governed import START, change, create_active
 from perdure import Busy, Memory, MemoryConfig, PerdureError, Store, SystemClock, Unavailable, copy
 from perdure.databases import delete_tenant
 from perdure.log.postgres import connections
+from perdure.model.conversation_forms import turn_uri
+from perdure.model.node import Evidence
 from postgres_server import ROLE, fresh_database, standby_of
+from talks import talk
 
 WRITERS = 4
 WAIT_S = 60
@@ -279,6 +283,36 @@ def test_whatever_is_done_again_elsewhere_is_acknowledged_when_the_standby_has_i
         pair.primary.kill()
         pair.standby.execute("SELECT pg_promote()")
         assert records(pair.standby, pair.database) == count
+
+
+def remember_version(store: Store) -> object:
+    return store.conversation("alice", "work").remember(talk(["then it rained"]))
+
+
+def quote(store: Store) -> object:
+    rained = Evidence(turn_uri("s", "v1", "t0"), "digest", "manual", START, "it rained")
+    return store.repository("alice", "work").apply(
+        change("k", create_active("n", "a walk", evidence=[rained]))
+    )
+
+
+# Told from what is read, before anything is locked to be written.
+READ_FIRST = {
+    "a version of a session": remember_version,
+    "a change set that quotes": quote,
+    "the settings of a memory": lambda store: store.memory("alice", "work").reindex(k1=1.7),
+}
+
+
+@pytest.mark.parametrize("what", READ_FIRST)
+def test_what_is_found_done_by_reading_is_told_when_the_standby_has_it_and_not_before(pair, tmp_path, what):
+    work = READ_FIRST[what]
+    with Store.open(pair.address(), keystore=tmp_path / "keys", audit="off") as store:
+        store.memory("alice", "work").remember("the first", id="first")
+        remember_version(store)
+        work(store)
+        pair.standby.kill()  # as above
+        check_waits(pair, lambda: work(store))
 
 
 def test_a_copy_is_told_as_whole_when_the_standby_has_all_of_it_and_not_before(pair, tmp_path):
