@@ -14,7 +14,16 @@ from perdure.audit.audit import Audit
 from perdure.audit.audited_log import audit_of
 from perdure.audit.book import book_name
 from perdure.base.clock import SystemClock, checked_now
-from perdure.errors import Busy, Corrupt, InvalidRequest, NotFound, StorageFull, Unavailable, WrongKey
+from perdure.errors import (
+    Busy,
+    Corrupt,
+    InvalidRequest,
+    NotFound,
+    PerdureError,
+    StorageFull,
+    Unavailable,
+    WrongKey,
+)
 from perdure.log.copying import LogCopy, are_equal
 from perdure.log.places import checked_path, is_store, taken_target
 from perdure.log.protocol import Log, Progress
@@ -279,6 +288,10 @@ def _another(target: str | Path, told: Opening, error: WrongKey) -> str:
             open_log(target, told).close()  # with the secret that it has
         except WrongKey:
             return f"{there}, and does not open: {error.message}. Or name a new tenant (to_tenant)"
+        except (
+            PerdureError
+        ):  # what else is in the way is told to who opens it; of the copy what is known is enough
+            pass
     return f"{there}, and is another store than a copy of this source: name a new tenant (to_tenant)"
 
 

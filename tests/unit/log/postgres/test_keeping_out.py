@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 from perdure.errors import Busy, Unavailable
-from perdure.log.postgres import FileKeystore, PostgresLog, turns
+from perdure.log.postgres import FileKeystore, PostgresLog
 from perdure.log.postgres.wire import Wire
 from perdure.log.protocol import Batch, Cached
 from postgres_server import ROLE, fresh_database, shared_server
@@ -180,9 +180,9 @@ def test_the_first_erasure_of_a_tenant_that_is_not_encrypted_waits_for_nobody_wh
         log.close()
 
 
-def test_whoever_hangs_while_he_keeps_all_writers_out_loses_his_place_to_them(tmp_path, monkeypatch):
-    monkeypatch.setattr(turns, "WHOLE_IDLE_S", 1)  # far more than lies between two statements
+def test_whoever_hangs_while_he_keeps_all_writers_out_loses_his_place_to_them(tmp_path):
     with three_logs(tmp_path) as ((hung, other, _), spaces), hung.writer():
+        hung.place().turns.held.whole.run("SET LOCAL idle_in_transaction_session_timeout = 100", None)
         append(other, spaces[1])  # nothing else is said for long
         with pytest.raises(Unavailable):
             hung.create_space(b"c" * 16, b"first")
