@@ -10,19 +10,9 @@ from markdown_page import blocks
 from perdure import Corrupt, Store, verify
 from perdure.databases import Lookout, migrate
 from perdure.log.postgres.migrating import TABLES
-from postgres_server import ROLE, fresh_database, shared_server
+from postgres_server import ROLE, shared_server
 
 PAGE = Path(__file__).parents[4] / "docs" / "howto" / "scale-out.md"
-
-
-@pytest.fixture
-def database():
-    return fresh_database()
-
-
-@pytest.fixture
-def address(database):
-    return shared_server().address(database, ROLE)
 
 
 @pytest.fixture

@@ -16,21 +16,11 @@ from perdure.log.postgres import FileKeystore, PostgresLog
 from perdure.log.postgres.connections import Session
 from perdure.log.postgres.migrating import TABLES
 from perdure.log.protocol import EMPTY, Batch, Cached, Head, Rewritten
-from postgres_server import ROLE, fresh_database, identity_of, shared_server
+from postgres_server import ROLE, identity_of, shared_server
 
 SECRET = bytes(range(32))
 NAME, OTHER = b"n" * 16, b"o" * 16
 OLD, NEW = b"deleted words", b"words of the new one"
-
-
-@pytest.fixture
-def database():
-    return fresh_database()
-
-
-@pytest.fixture
-def address(database):
-    return shared_server().address(database, ROLE)
 
 
 @pytest.fixture

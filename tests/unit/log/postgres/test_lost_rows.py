@@ -8,17 +8,7 @@ from perdure import Corrupt, Store, verify
 from perdure.audit.audited_log import DIRECTORY
 from perdure.databases import Lookout, delete_tenant
 from perdure.log.postgres.tenants import PARTS, tenant_id
-from postgres_server import ROLE, fresh_database, identity_of, shared_server
-
-
-@pytest.fixture
-def database():
-    return fresh_database()
-
-
-@pytest.fixture
-def address(database):
-    return shared_server().address(database, ROLE)
+from postgres_server import identity_of, shared_server
 
 
 @pytest.fixture
