@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from perdure import Memory
 from perdure.log.protocol import Batch, Head, Log
 
 T = TypeVar("T")
@@ -59,3 +60,10 @@ def together(count: int, work: Callable[[int], T]) -> list[T]:
 def in_a_thread(work: Callable[[], T]) -> T:
     """Run the work on another thread and return what it returned."""
     return together(1, lambda _: work())[0]
+
+
+def check_told(memory: Memory, text: str) -> None:
+    """Tell a fact; it is read and found at once."""
+    reply = memory.remember(text)
+    assert memory.get(reply.id).text == text
+    assert text in [hit.text for hit in memory.recall(text, k=50)]

@@ -9,7 +9,7 @@ import pytest
 from perdure import ManualClock, Memory, Store
 from perdure.log.memory import MemoryLog
 from scenarios.stores import NOW, OpenStore, ids
-from unit.space.logs import together
+from unit.space.logs import check_told, together
 
 SPACES = 12
 # Where others serve the spaces too, one that does not fit is refused: there the budget holds one or two, else none.
@@ -109,9 +109,7 @@ def test_threads_over_many_spaces_and_no_budget_get_right_answers(open_store: Op
         for turn in range(12):
             memory = store.memory(f"user {(index + turn) % 4}")
             text = f"thread {index} turn {turn}"
-            reply = memory.remember(text)
-            assert memory.get(reply.id).text == text
-            assert text in [hit.text for hit in memory.recall(text, k=50)]
+            check_told(memory, text)
 
     together(6, work)
     assert sum(store.memory(f"user {n}").list().total for n in range(4)) == 72

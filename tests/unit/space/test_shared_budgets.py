@@ -14,7 +14,7 @@ from perdure.log.memory import MemoryLog
 from perdure.space.budget import MemoryBudget
 from postgres_server import fresh_address
 from scenarios.stores import NOW
-from unit.space.logs import together
+from unit.space.logs import check_told, together
 
 PATIENCE_S = 20
 SECRET = b"s" * 32
@@ -140,9 +140,7 @@ def test_threads_over_many_stores_and_little_room_get_right_answers_and_end(open
             store = stores[(index + turn) % STORES]
             memory = store.memory(f"m{turn % SPACES}")
             text = f"thread {index} turn {turn}"
-            reply = memory.remember(text)
-            assert memory.get(reply.id).text == text
-            assert text in [hit.text for hit in memory.recall(text, k=50)]
+            check_told(memory, text)
 
     together(6, work)
     found = sum(store.memory(f"m{space}").list().total for store in stores for space in range(SPACES))
