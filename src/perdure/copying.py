@@ -288,10 +288,8 @@ def _another(target: str | Path, told: Opening, error: WrongKey) -> str:
             open_log(target, told).close()  # with the secret that it has
         except WrongKey:
             return f"{there}, and does not open: {error.message}. Or name a new tenant (to_tenant)"
-        except (
-            PerdureError
-        ):  # what else is in the way is told to who opens it; of the copy what is known is enough
-            pass
+        except PerdureError:
+            pass  # what else is in its way is told to who opens it
     return f"{there}, and is another store than a copy of this source: name a new tenant (to_tenant)"
 
 
