@@ -44,8 +44,8 @@ class Append:
         has caught up, nobody is faster once more.
         """
         access, expected = self._access, self._expected
-        is_open = not access.sealer.encrypts
-        if self._batch.erase and is_open and not access.is_stained and access.turns.held.whole is None:
+        is_plain = not access.sealer.encrypts
+        if self._batch.erase and is_plain and not access.is_stained and access.turns.held.whole is None:
             # By itself: who waits to keep all writers out waits for whoever shares the tenant's row, and this for him. Once
             # is enough: nobody takes it back, and who is in his turn gives up his place for it.
             access.note("stain_tenant", (access.tenant,))
