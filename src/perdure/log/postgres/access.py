@@ -216,7 +216,7 @@ class Access:
             session.send(name, params)
             session.commit()
 
-    def await_standby(self, lock: str = "share_row", params: Sequence[object] = ()) -> None:
+    def await_standby(self, lock: str | None = None, params: Sequence[object] = ()) -> None:
         """Return once all that was committed before is wherever commits have to be to be acknowledged.
 
         What can be read may be on this server alone: where its commit waited for a standby, and the connection that it
@@ -228,8 +228,10 @@ class Access:
 
         Raises Busy; Unavailable, of the kind "gone" where that is not there either.
         """
-        own = ("share_row", (self.tenant,))
-        for name, told in (own,) if lock == own[0] else ((lock, params), own):
+        locks: list[tuple[str, Sequence[object]]] = [("share_row", (self.tenant,))]
+        if lock is not None:
+            locks.insert(0, (lock, params))
+        for name, told in locks:
             with translating(), self.changing() as session:
                 with session.together():
                     found = session.send(name, told)
